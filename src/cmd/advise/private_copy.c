@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "cmd/ui/complain.h"
+#include "cmd/ui/process_files.h"
 #include "cmd/ui/progress.h"
 
 /* The database and what SQLite has next to it, except for -shm, which SQLite makes from the log. */
@@ -67,21 +68,6 @@ static bool has_open(const char *process, const struct source *source)
 	return has;
 }
 
-static void name_process(const char *process, char *name, size_t size)
-{
-	char path[300];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%.200s/comm", process);
-	file = fopen(path, "re");
-	if (!file || !fgets(name, (int)size, file))
-		snprintf(name, size, "?");
-	name[strcspn(name, "\n")] = 0;
-	text_blank_controls(name);
-	if (file)
-		fclose(file);
-}
-
 static int complain_of_use(const struct source *source, const char *who)
 {
 	return complain(
@@ -99,8 +85,10 @@ static int check_unused(const struct source *source)
 	for (const struct dirent *one; processes && !*who && (one = readdir(processes));)
 		if (one->d_name[0] >= '1' && one->d_name[0] <= '9' && strcmp(one->d_name, own) != 0 &&
 		    has_open(one->d_name, source)) {
-			name_process(one->d_name, name, sizeof(name));
-			snprintf(who, sizeof(who), "process %.20s (%s) has it open", one->d_name, name);
+			process_name((pid_t)atoi(one->d_name), name, sizeof(name));
+			text_blank_controls(name);
+			snprintf(who, sizeof(who), "process %.20s (%s) has it open", one->d_name,
+			         *name ? name : "?");
 		}
 	if (processes)
 		closedir(processes);

@@ -24,6 +24,7 @@
 #include "cmd/attach/frames.h"
 #include "cmd/attach/stopped.h"
 #include "cmd/file/file_map.h"
+#include "cmd/ui/process_files.h"
 
 /* Until a thread is found that holds no lock, and until the call has returned. */
 #define SEARCH_NS (5 * NS_PER_S)
@@ -399,7 +400,7 @@ static bool may_be_again(const char *sentence)
 static enum tried try_thread(struct helper *helper, pid_t thread, bool looks)
 {
 	static struct stopped stopped;
-	const char state = target_state(helper->target->process, thread);
+	const char state = process_state(helper->target->process, thread);
 	struct injection *injection = helper->injection;
 	const char *refusal;
 	uint64_t begin;

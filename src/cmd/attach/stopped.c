@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "cmd/attach/target.h"
+#include "cmd/ui/process_files.h"
 
 #define PATIENCE_NS 2000000000ull
 #define SPIN_NS 2000000ull
@@ -88,10 +88,10 @@ static bool is_interrupted(const struct user_regs_struct *registers, int error)
 static bool has_pending(const struct stopped *stopped)
 {
 	const unsigned long long blocked =
-		(unsigned long long)target_status(stopped->process, stopped->thread, "SigBlk", 16);
+		(unsigned long long)process_status_number(stopped->process, stopped->thread, "SigBlk", 16);
 	const unsigned long long pending =
-		(unsigned long long)target_status(stopped->process, stopped->thread, "SigPnd", 16) |
-		(unsigned long long)target_status(stopped->process, stopped->thread, "ShdPnd", 16);
+		(unsigned long long)process_status_number(stopped->process, stopped->thread, "SigPnd", 16) |
+		(unsigned long long)process_status_number(stopped->process, stopped->thread, "ShdPnd", 16);
 
 	return (pending & ~(stopped->xstate_size ? stopped->signals : blocked)) != 0;
 }

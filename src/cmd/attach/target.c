@@ -10,39 +10,14 @@
 #include <unistd.h>
 
 #include "base/filters.h"
+#include "cmd/ui/process_files.h"
 #include "wire/version.h"
 
 /* --- /proc ---------------------------------------------------------------------------------- */
 
-static FILE *open_proc(pid_t process, pid_t thread, const char *name)
-{
-	char path[80];
-
-	if (thread)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)process, (int)thread, name);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/%s", (int)process, name);
-	return fopen(path, "re");
-}
-
-long long target_status(pid_t process, pid_t thread, const char *name, int base)
-{
-	FILE *file = open_proc(process, thread, "status");
-	const size_t size = strlen(name);
-	long long value = -1;
-	char line[512];
-
-	while (file && value < 0 && fgets(line, sizeof(line), file))
-		if (strncmp(line, name, size) == 0 && line[size] == ':')
-			value = (long long)strtoull(line + size + 1, NULL, base);
-	if (file)
-		fclose(file);
-	return value;
-}
-
 static bool has_shadow_stack(pid_t process)
 {
-	FILE *file = open_proc(process, 0, "status");
+	FILE *file = process_file(process, 0, "status");
 	bool found = false;
 	char line[512];
 
@@ -51,39 +26,6 @@ static bool has_shadow_stack(pid_t process)
 	if (file)
 		fclose(file);
 	return found;
-}
-
-/* The fields after the name; `start` NULL: the state alone. */
-static char read_stat(pid_t process, pid_t thread, unsigned long long *start)
-{
-	FILE *file = open_proc(process, thread, "stat");
-	char text[1024], state = 0;
-	size_t size = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	const char *end;
-
-	if (file)
-		fclose(file);
-	text[size] = '\0';
-	end = strrchr(text, ')');
-	if (end &&
-	    sscanf(end, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-	           &state, start) < 2)
-		state = 0;
-	return state;
-}
-
-uint64_t target_start_time(pid_t process)
-{
-	unsigned long long start = 0;
-
-	return read_stat(process, 0, &start) ? start : 0;
-}
-
-char target_state(pid_t process, pid_t thread)
-{
-	unsigned long long start;
-
-	return read_stat(process, thread, &start);
 }
 
 /* --- objects -------------------------------------------------------------------------------- */
@@ -147,7 +89,7 @@ static bool add_mapping(struct target *target, uint64_t start, uint64_t end, uin
 
 static bool read_maps(struct target *target)
 {
-	FILE *file = open_proc(target->process, 0, "maps");
+	FILE *file = process_file(target->process, 0, "maps");
 	bool done = file != NULL;
 	char *line = NULL;
 	size_t room = 0;
@@ -170,7 +112,7 @@ static bool read_maps(struct target *target)
 /* libc keeps the structure of a thread at the end of its stack. */
 bool target_is_thread_stack(pid_t process, uint64_t stack, uint64_t self)
 {
-	FILE *file = open_proc(process, 0, "maps");
+	FILE *file = process_file(process, 0, "maps");
 	bool is_found = false, is_one = false;
 	char *line = NULL;
 	size_t room = 0;
@@ -263,7 +205,7 @@ static bool refuse_maps(pid_t process, char *sentence)
 
 static bool check_status(pid_t process, char *sentence)
 {
-	const char state = target_state(process, 0);
+	const char state = process_state(process, 0);
 	long long tracer, filters, own;
 
 	if (process == getpid())
@@ -275,18 +217,18 @@ static bool check_status(pid_t process, char *sentence)
 	if (state == 'T')
 		return REFUSE(sentence, "it is stopped by a signal: let it continue first (kill -CONT %d)",
 		              (int)process);
-	tracer = target_status(process, 0, "TracerPid", 10);
+	tracer = process_status_number(process, 0, "TracerPid", 10);
 	if (tracer > 0)
 		return REFUSE(sentence, "process %lld traces it (a debugger, strace): end that first",
 		              tracer);
-	if (target_status(process, 0, "Tgid", 10) != process)
+	if (process_status_number(process, 0, "Tgid", 10) != process)
 		return REFUSE(sentence, "that is a thread of process %lld: give its process",
-		              target_status(process, 0, "Tgid", 10));
-	filters = target_status(process, 0, "Seccomp_filters", 10);
-	own = target_status(getpid(), 0, "Seccomp_filters", 10);
+		              process_status_number(process, 0, "Tgid", 10));
+	filters = process_status_number(process, 0, "Seccomp_filters", 10);
+	own = process_status_number(getpid(), 0, "Seccomp_filters", 10);
 	if (filters < 0) /* Linux before 5.9 */
-		filters = target_status(process, 0, "Seccomp", 10) > 0, own = filters_here();
-	if (filters > own || target_status(process, 0, "Seccomp", 10) == 1)
+		filters = process_status_number(process, 0, "Seccomp", 10) > 0, own = filters_here();
+	if (filters > own || process_status_number(process, 0, "Seccomp", 10) == 1)
 		return REFUSE(sentence, "it has a seccomp filter that this command has not, which may kill "
 		                        "it for a system call "
 		                        "of queryprof's: start it with queryprof record");
@@ -298,7 +240,7 @@ static bool check_status(pid_t process, char *sentence)
 static bool is_alive(const struct attachment *now)
 {
 	return now->is_recorded && now->command != getpid() &&
-	       target_start_time(now->command) == now->command_start;
+	       process_start_ticks(now->command) == now->command_start;
 }
 
 /* A recorder that an earlier command has left, or one that records. */

@@ -49,15 +49,8 @@ void target_close(struct target *target);
 /* The object at the address; NULL: none. */
 const struct target_object *target_object_at(const struct target *target, uint64_t address);
 
-/* A number of /proc/PID/task/TID/status, read with this base; -1: there is no such line. */
-long long target_status(pid_t process, pid_t thread, const char *name, int base);
-
 /* Whether `stack` is in the stack of a thread whose structure is at `self` (the FS base): one that the kernel
  * or libc made. Others, of coroutines and signal handlers, may be small. */
 bool target_is_thread_stack(pid_t process, uint64_t stack, uint64_t self);
-
-/* When the process began, as in /proc/PID/stat, and the state of the thread; 0: it has ended. */
-uint64_t target_start_time(pid_t process);
-char target_state(pid_t process, pid_t thread);
 
 #endif

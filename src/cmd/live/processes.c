@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "cmd/ui/process_files.h"
 
 #define MEMORY_NAME "/memfd:queryprof" /* as shared_ring_memory() names it */
 
@@ -109,13 +110,13 @@ static void note_descriptor(struct recorder *recorder, int number)
 /* False: it is none, or this user may not look. */
 static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused)
 {
-	char name[32], folder_name[32];
+	char name[16], folder_name[32];
 	DIR *folder;
 	int number;
 
 	*recorder = (struct recorder){ .pid = pid };
-	if (pid == getpid() || !read_file(name, sizeof(name), "/proc/%d/comm", pid, 0) ||
-	    strcmp(name, "queryprof\n") != 0)
+	process_name(pid, name, sizeof(name));
+	if (pid == getpid() || strcmp(name, "queryprof") != 0)
 		return false;
 	snprintf(folder_name, sizeof(folder_name), "/proc/%d/fd", (int)pid);
 	folder = opendir(folder_name);
@@ -131,23 +132,17 @@ static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused
 	return false;
 }
 
-/* The inode of the process's shared memory; 0: it has none, or nobody may look. `*is_known`: it could be
- * looked at. */
-static uint64_t memory_of(pid_t pid, bool *is_known)
+/* The inode of the process's shared memory; 0: it has none, or nobody may look. */
+static uint64_t memory_of(pid_t pid)
 {
 	unsigned long long inode = 0;
-	char path[32], *line = NULL;
+	FILE *maps = process_file(pid, 0, "maps");
+	char *line = NULL;
 	size_t room = 0;
-	FILE *maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	*is_known = false;
-	while (maps && !inode && getline(&line, &room, maps) > 0) {
-		*is_known = true;
+	while (maps && !inode && getline(&line, &room, maps) > 0)
 		if (strstr(line, MEMORY_NAME) && sscanf(line, "%*s %*s %*s %*s %llu", &inode) != 1)
 			inode = 0;
-	}
 	free(line);
 	if (maps)
 		fclose(maps);
@@ -196,8 +191,7 @@ static void close_memory(struct live_process *process)
 
 static void add_process(struct live *live, const struct recorder *recorder, pid_t pid)
 {
-	bool is_known;
-	const uint64_t inode = memory_of(pid, &is_known);
+	const uint64_t inode = memory_of(pid);
 	const struct memory *memory = find_memory(recorder, inode);
 	struct live_process *process = memory ? find(live, inode) : NULL;
 
@@ -312,22 +306,21 @@ void live_close(struct live *live)
 /* The one place that says what to do about a process that nobody records. */
 static int complain_of_process(const char *command, pid_t pid, bool is_refused)
 {
-	char name[32], path[32];
+	char name[16], path[32];
 	struct stat status;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &status) != 0)
 		return complain("%s: there is no process %d", command, (int)pid);
-	read_file(name, sizeof(name), "/proc/%d/comm", pid, 0);
+	process_name(pid, name, sizeof(name));
 	text_blank_controls(name);
 	if (status.st_uid != geteuid() && geteuid() != 0)
 		return complain(
 			"%s: process %d belongs to another user: run queryprof %s as that user, or as root",
 			command, (int)pid, command);
-	return complain("%s: process %d (%.*s) is not recorded%s: `queryprof attach %d` records it from its "
+	return complain("%s: process %d (%s) is not recorded%s: `queryprof attach %d` records it from its "
 	                "next query on",
-	                command, (int)pid, (int)strcspn(name, " "), name,
-	                is_refused ? " by this user" : " now", (int)pid);
+	                command, (int)pid, name, is_refused ? " by this user" : " now", (int)pid);
 }
 
 static bool is_number(const char *text)

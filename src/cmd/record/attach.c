@@ -21,6 +21,7 @@
 #include "cmd/file/replaced_file.h"
 #include "cmd/line/moment.h"
 #include "cmd/push/background.h"
+#include "cmd/ui/process_files.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
@@ -62,7 +63,7 @@ static bool call(pid_t process, const char *library, bool begins)
 {
 	struct attach_request request = { .begins = begins,
 		                          .command = getpid(),
-		                          .command_start = target_start_time(getpid()) };
+		                          .command_start = process_start_ticks(getpid()) };
 	char sentence[SENTENCE_SIZE] = "";
 	struct injection injection;
 	struct target target;
@@ -110,7 +111,7 @@ static bool await_end(pid_t process, int process_fd, int signals, uint64_t limit
 		next = timespec_of_ns(left);
 		if (ppoll(polled, 2, limit_ns == UINT64_MAX && process_fd >= 0 ? NULL : &next, NULL) > 0)
 			return polled[1].revents != 0;
-		if (process_fd < 0 && !target_state(process, 0))
+		if (process_fd < 0 && !process_state(process, 0))
 			return true;
 	}
 }

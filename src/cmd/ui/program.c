@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cmd/ui/process_files.h"
+
 struct inherited {
 	sigset_t blocked;
 	struct sigaction on_child, on_file_size;
@@ -169,18 +171,9 @@ static unsigned long long bit_of(int signal)
 
 static unsigned long long pending_of(pid_t process)
 {
-	unsigned long long pending = 0;
-	char name[40], line[200];
-	FILE *status;
+	const long long pending = process_status_number(process, 0, "ShdPnd", 16);
 
-	snprintf(name, sizeof(name), "/proc/%d/status", (int)process);
-	status = fopen(name, "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
-			break;
-	if (status)
-		fclose(status);
-	return pending;
+	return pending == -1 ? 0 : (unsigned long long)pending;
 }
 
 static unsigned long long pending_here(void)
@@ -274,17 +267,10 @@ static char last_name[16];
 static void read_last_name(void)
 {
 	siginfo_t info = { .si_pid = 0 };
-	char path[32];
-	FILE *file;
 
 	if (waitid(P_PID, (id_t)program, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != program)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)program);
-	file = fopen(path, "re");
-	if (file && fgets(last_name, sizeof(last_name), file))
-		last_name[strcspn(last_name, "\n")] = '\0';
-	if (file)
-		fclose(file);
+	process_name(program, last_name, sizeof(last_name));
 }
 
 int program_process(void)
