@@ -5,6 +5,7 @@
 usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE Attach|Random [TIMES]: hosts; a program without a loader; one on a stack of its own; which of the
 tests; how often Random attaches to each host."""
 
+import glob
 import random
 import sys
 
@@ -240,6 +241,9 @@ class Random(Hosts):
                 command.kill()
                 command.communicate()
                 wait_until(lambda: self.what_it_has(host)[1].strip() == "0", "the end of the stop")
+                # If it was being made, it is an empty database of anybody's, which --new does not remove.
+                for file in glob.glob(self.trace + "*"):
+                    os.unlink(file)
                 continue
             said = command.communicate()[1]
             self.assertIn(command.returncode, (0, 1), said)
