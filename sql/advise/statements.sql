@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements of the database ?1, the one that took longest first, without those that mostly ran inside others, as
--- the statements of virtual tables do.
+-- The statements of the database ?1, the most expensive first. Statements that mostly ran inside others, as those of
+-- virtual tables do, are left out.
 SELECT c.normalized_query_hash, sum(calls) AS runs, sum(execution_time_ns) AS ns, max(query)
 FROM statement_counters AS c JOIN statements AS s ON s.id = c.statement
 WHERE c.normalized_query_hash <> 0 AND database = ?1 AND NOT is_cut

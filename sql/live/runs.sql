@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The runs that are open now (sql/live/tables.sql), with what the trace file knows of them: what the newest sample of each
--- saw, where the program called, and the holder of the lock that it waits for. Those inside SQLite come first, then the
--- oldest. Parameter: :now_ns, since 1970.
+-- The runs that are open now (sql/live/tables.sql), with what the trace file knows of them: the stack and the plan node of the
+-- newest sample, the line of the program, and the holder of the lock that the run waits for. Runs inside SQLite come first, then
+-- the others, each the oldest first. Parameter: :now_ns, since 1970.
 WITH
 known AS MATERIALIZED (
 	SELECT r.rowid AS run, r.*, p.inner_id, p.program, q.id AS query_row, q.program AS bytecode, q.call_stack,
@@ -14,8 +14,8 @@ known AS MATERIALIZED (
 	LEFT JOIN queries AS q ON q.id = (
 		SELECT max(i.id) FROM queries AS i JOIN processes AS o ON o.id = i.process
 		WHERE i.query_id = r.query_id AND o.process_id = p.inner_id AND o.hostname = p.hostname)),
--- The transaction of the holder: that of its connection, or in another process, whose connection is not known, the one
--- on the same database that has such a lock, and for the longest time.
+-- The holder's transaction. In another process the connection is not known: there it is the transaction on the same database
+-- that has held such a lock longest.
 holders AS MATERIALIZED (
 	SELECT k.run, h.process_id AS holder_process, h.program AS holder_program, coalesce(h.process_id, k.holder_inner_id) AS holder_process_id,
 	       (SELECT t.rowid FROM temp.live_transactions AS t

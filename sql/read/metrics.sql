@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Lines of OpenMetrics. After read/selected.sql, without a selection. :limit: the statements with a label of their own,
--- those that took most time; all others are the statement "(other)".
+-- Lines of OpenMetrics. After read/selected.sql, without a selection. :limit: how many statements have a label of
+-- their own, the most expensive first. The others are the statement "(other)".
 WITH
 text (value, escaped) AS MATERIALIZED (
 	SELECT value, replace(replace(replace(value, '\', '\\'), '"', '\"'), char(10), '\n')

@@ -601,8 +601,8 @@ CREATE INDEX transactions_by_process ON transactions (process, start_ns);
 
 -- What happened to WALs, as wal_log shows it. event: 0: transactions of one statement
 -- appended frames; 1: a writer began again at the first frame; 2: the file was cut; 3: the
--- index was made from the file. frames: of 0 those that were appended, of the others those
--- in the WAL. page_size: 0: not known. query: a row of queries, 0: not known.
+-- index was made from the file. frames: if event is 0, the
+-- appended frames, else all frames in the WAL. page_size: 0: not known. query: a row of queries, 0: not known.
 CREATE TABLE wal_events (
 	id           INTEGER PRIMARY KEY,
 	process      INTEGER NOT NULL REFERENCES processes (id),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What queryprof is told by the environment. A process that `queryprof attach` enters was started without it,
- * and its own environment must not change, so the command brings the variables along.
+ * queryprof's environment variables. A process that `queryprof attach` enters was started without them, and
+ * its environment must not change. So the command passes them in memory.
  */
 #ifndef QUERYPROF_BASE_ENVIRONMENT_H
 #define QUERYPROF_BASE_ENVIRONMENT_H

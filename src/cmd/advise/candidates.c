@@ -244,7 +244,7 @@ void candidates_find(candidates *all, const struct workload *workload, struct co
 		qsort(all->items, all->count, sizeof(*all->items), compare);
 }
 
-/* --- those that are there --------------------------------------------------------------------------- */
+/* --- indexes that the database has ------------------------------------------------------------------- */
 
 bool candidates_is_in_plan(const char *plan, const char *name)
 {

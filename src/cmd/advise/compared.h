@@ -21,7 +21,7 @@ struct use {
 	int list;
 };
 
-/* Where a parameter's values come from. */
+/* The source of a parameter's values. */
 struct parameter {
 	const char *table,
 		*column; /* column NULL: that with this number; table NULL: its value is `number` */

@@ -170,7 +170,7 @@ static void close_source(struct source *source)
 	}
 }
 
-/* Whether the files are those that were opened, with the content of that time. */
+/* Whether the files have been neither replaced nor changed since they were opened. */
 static bool is_unchanged(const struct source *source)
 {
 	for (int i = 0; i < PARTS; i++) {

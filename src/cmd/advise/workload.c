@@ -162,7 +162,7 @@ static void prepare_one(struct recorded *one, struct connection *connection)
 	sqlite3_finalize(statement);
 }
 
-/* Runs each variant once, and leaves out those that fail: an INSERT may find its own row. */
+/* Runs each variant once and drops those that fail: an INSERT may find that its row exists. */
 static void try_variants(struct recorded *one, struct connection *connection, int64_t run_ns, int64_t all_ns)
 {
 	const int64_t end = connection_clock_ns() + all_ns;

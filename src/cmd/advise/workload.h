@@ -26,7 +26,7 @@ struct recorded {
 };
 
 struct workload {
-	VECTOR(struct recorded) statements; /* the one that took longest first */
+	VECTOR(struct recorded) statements; /* the most expensive first */
 	char *database;                     /* as recorded */
 	double ns;
 	int64_t seconds; /* from the first run to the last */

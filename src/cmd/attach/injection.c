@@ -90,7 +90,7 @@ static bool fail(const struct helper *helper, const char *sentence)
 	return false;
 }
 
-/* --- the frame that the thread returns to by itself ------------------------------------------------ */
+/* --- the signal frame by which the thread restores itself ------------------------------------------ */
 
 #define MAGIC1 0x46505853u
 #define MAGIC2 0x46505845u

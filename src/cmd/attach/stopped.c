@@ -45,7 +45,7 @@ static int await_stop(pid_t thread)
 
 #define EVENT(signal) ((signal) | PTRACE_EVENT_STOP << 8)
 
-/* Stops it where no signal is half delivered. */
+/* Stops it, but not in the middle of delivering a signal. */
 static int await_interrupt(pid_t thread)
 {
 	int stop;

@@ -35,7 +35,7 @@ void stopped_end(struct stopped *stopped);
 /* Reads everything that stopped_end() restores. An errno value. */
 int stopped_keep(struct stopped *stopped);
 
-/* A `syscall` instruction that a return follows, and a stack on which that returns to where the thread was,
+/* The address of the instructions `syscall; ret`, and a stack from which `ret` resumes the interrupted code
  * if this process is killed. */
 struct stopped_way {
 	uint64_t instruction, stack;

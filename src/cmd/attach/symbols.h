@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where the object is. */
+/* The memory to read an object from: a process, or its file. */
 struct object_memory {
 	pid_t process;    /* 0: in `file` */
 	const void *file; /* the whole file, */

@@ -372,7 +372,7 @@ int live_open(const char *command, const char *target, struct live *live)
 
 /* --- threads ------------------------------------------------------------------------------------ */
 
-/* The last number of a line of /proc/PID/status is that of the innermost pid namespace. */
+/* The id in the innermost pid namespace: the last number in the line NSpid of /proc/PID/status. */
 static uint32_t inner_id(const char *status)
 {
 	const char *line = strstr(status, "\nNSpid:"), *at;

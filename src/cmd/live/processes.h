@@ -39,7 +39,7 @@ struct live {
  * complaint of `command`. */
 int live_open(const char *command, const char *target, struct live *live);
 
-/* Looks again: at those that came, and without those that have ended. */
+/* Looks again: adds new processes, and removes those that have ended. */
 void live_look(struct live *live);
 
 void live_close(struct live *live);

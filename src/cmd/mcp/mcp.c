@@ -3,8 +3,9 @@
  * queryprof mcp: a server of the Model Context Protocol on standard input and output, for coding agents.
  *
  * A message is a line of JSON-RPC. SQLite's JSON functions read it, which refuse what is nested too deeply.
- * Requests are answered one after the other, each by itself: clients of the revision 2026-07-28 say the
- * revision in each request, older ones begin with `initialize`, and the answers are the same.
+ * Requests are answered one after the other, and none depends on an earlier one. Clients of the revision
+ * 2026-07-28 name the revision in each request. Older clients begin with `initialize`. The answers are the
+ * same.
  */
 #include <limits.h>
 #include <stdint.h>
@@ -23,8 +24,8 @@
 #define LINE_MAX_BYTES (1 << 20)
 #define ID_MAX_BYTES 256
 
-/* Those that are spoken; the first one is the protocol's current one, the second the newest with
- * `initialize`. */
+/* The supported revisions of the protocol: first the current one, then those with `initialize`, the newest
+ * first. */
 static const char *const revisions[] = { "2026-07-28", "2025-11-25", "2025-06-18" };
 #define REVISIONS "[\"2026-07-28\",\"2025-11-25\",\"2025-06-18\"]"
 

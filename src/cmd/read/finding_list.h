@@ -14,7 +14,7 @@ void finding_list_prepare(sqlite3 *db);
  * command_result, after a complaint. */
 int finding_list_make(sqlite3 *db);
 
-/* The findings that could save 1 % of the time, and those that are not about time. */
+/* The findings that could save at least 1 % of the time, and all findings that are not about time. */
 #define FINDING_LIST                                                                                         \
 	"WITH whole AS (SELECT total(wall) AS ns FROM temp.finding_statements) "                             \
 	"SELECT finding, round(100 * saved / max(ns, 1), 1) AS \"share_%\", round(saved / 1e6, 3) AS "       \

@@ -49,8 +49,8 @@ static char *read_standard_input(void)
 	return NULL;
 }
 
-/* What SQL of others may do. The file is open for reading only, so what is left is other files: ATTACH, which
- * VACUUM INTO is, too, settings, and code. */
+/* What untrusted SQL may do. The trace file is open for reading only. This refuses other files (ATTACH, which
+ * VACUUM INTO also uses), settings and code. */
 static int authorize(void *context, int action, const char *what, const char *detail, const char *schema,
                      const char *view)
 {
