@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`queryprof attach`: programs that run already are recorded, and continue as if nothing had been.
 
-usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE Attach|Random [TIMES]: hosts; a program without a loader; one on a stack of its own; which of the
-tests; how often Random attaches to each host."""
+usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE METHODS Attach|Random [TIMES]: hosts; a program without a
+loader; one on a stack of its own; one that shows SQLite's methods; which of the tests; how often Random attaches to each host."""
 
 import glob
 import random
@@ -13,7 +13,7 @@ import os
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-ALLOCATES, WAITS, STATIC, COROUTINE = (os.path.abspath(sys.argv.pop(1)) for _ in range(4))
+ALLOCATES, WAITS, STATIC, COROUTINE, METHODS = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))
 TIMES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 0
 SEED = random.randrange(1 << 32)
 
@@ -73,8 +73,9 @@ class Hosts(Recording):
 
     def start(self, *command):
         """A host, which waits for nothing else."""
-        host = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(host.stdout.close)
+        self.addCleanup(host.stdin.close)
         self.addCleanup(host.wait)
         self.addCleanup(host.kill)
         return host
@@ -186,6 +187,23 @@ class Attach(Hosts):
         command.wait()
         self.until(host, "SELECT sum(calls) FROM statement_counters")
         self.finish(host)
+
+    def test_methods_of_files(self):
+        """All are SQLite's own again, and once more after the next time."""
+        host = self.start(METHODS, os.path.join(self.folder, "methods.db"))
+        self.assertEqual(host.stdout.readline(), "ready\n")
+
+        def owners():
+            print(file=host.stdin, flush=True)
+            return host.stdout.readline()
+        own = owners()
+        self.assertRegex(own, "^/libsqlite3[^/]*\n$")
+        for _ in range(2):
+            command = self.begin(host)
+            self.assertIn("queryprof-recorder", owners())
+            self.interrupt(command)
+            self.assertGreater(self.number("SELECT count(*) FROM checkpoints"), 0, self.seen)
+            self.assertEqual(owners(), own)
 
     def refused(self, host, sentence, code=1):
         done = self.attach(host, "--for", "1s")

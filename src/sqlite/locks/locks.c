@@ -461,20 +461,41 @@ static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file
 	return real->shm_unmap && file->pMethods->xShmUnmap == ours[real - tables].shm_unmap;
 }
 
-static bool is_replaced(const sqlite3_io_methods *table, int i)
+/* All that is replaced in a table, with these methods. Returns the number. When a file is closed, its entry must
+ * be removed first, so this comes first. */
+#define SLOTS 8
+static int slots_of(const sqlite3_io_methods *table, const struct lock_methods *methods,
+                    struct hook_slot slots[SLOTS])
 {
-	return table->xWrite == ours[i].write && table->xTruncate == ours[i].truncate &&
-	       table->xSync == ours[i].sync && table->xClose == ours[i].close &&
-	       table->xUnlock == ours[i].unlock && table->xLock == ours[i].lock &&
-	       (!tables[i].shm_lock ||
-	        (table->xShmLock == ours[i].shm_lock && table->xShmUnmap == ours[i].shm_unmap));
+	const struct hook_slot all[SLOTS] = {
+		{ (void **)(uintptr_t)&table->xClose, (void *)methods->close },
+		{ (void **)(uintptr_t)&table->xUnlock, (void *)methods->unlock },
+		{ (void **)(uintptr_t)&table->xLock, (void *)methods->lock },
+		{ (void **)(uintptr_t)&table->xWrite, (void *)methods->write },
+		{ (void **)(uintptr_t)&table->xTruncate, (void *)methods->truncate },
+		{ (void **)(uintptr_t)&table->xSync, (void *)methods->sync },
+		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)methods->shm_unmap },
+		{ (void **)(uintptr_t)&table->xShmLock, (void *)methods->shm_lock },
+	};
+
+	memcpy(slots, all, sizeof(all));
+	return table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
+}
+
+static bool is_replaced(const struct hook_slot *slots, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (*slots[i].at != slots[i].value)
+			return false;
+	return true;
 }
 
 /* Once an entry is used, the real methods are never read again: if a slot could not be written, or
  * in the child of a fork in between, some of them are already replaced. */
 static void replace(const sqlite3_io_methods *table)
 {
-	int i = 0;
+	struct hook_slot slots[SLOTS];
+	int i = 0, count;
 
 	while (i < TABLES_MAX && tables[i].table && tables[i].table != table)
 		i++;
@@ -493,20 +514,9 @@ static void replace(const sqlite3_io_methods *table)
 		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
 	}
-	if (is_replaced(table, i))
-		return;
-	/* When a file is closed, its entry must be removed first. */
-	const struct hook_slot slots[] = {
-		{ (void **)(uintptr_t)&table->xClose, (void *)ours[i].close },
-		{ (void **)(uintptr_t)&table->xUnlock, (void *)ours[i].unlock },
-		{ (void **)(uintptr_t)&table->xLock, (void *)ours[i].lock },
-		{ (void **)(uintptr_t)&table->xWrite, (void *)ours[i].write },
-		{ (void **)(uintptr_t)&table->xTruncate, (void *)ours[i].truncate },
-		{ (void **)(uintptr_t)&table->xSync, (void *)ours[i].sync },
-		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)ours[i].shm_unmap },
-		{ (void **)(uintptr_t)&table->xShmLock, (void *)ours[i].shm_lock },
-	};
-	hook_try_set(slots, tables[i].shm_lock ? 8 : 6);
+	count = slots_of(table, &ours[i], slots);
+	if (!is_replaced(slots, count))
+		hook_try_set(slots, count);
 }
 
 /* Names of databases beyond the two that each connection has. */
@@ -573,15 +583,11 @@ void locks_take_back(void)
 	lock_acquire(&lock);
 	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {
 		const sqlite3_io_methods *table = tables[i].table;
-		const struct hook_slot slots[] = {
-			{ (void **)(uintptr_t)&table->xClose, (void *)tables[i].close },
-			{ (void **)(uintptr_t)&table->xUnlock, (void *)tables[i].unlock },
-			{ (void **)(uintptr_t)&table->xLock, (void *)tables[i].lock },
-			{ (void **)(uintptr_t)&table->xShmLock, (void *)tables[i].shm_lock },
-		};
+		struct hook_slot slots[SLOTS];
 
-		if (is_replaced(table, i))
-			hook_try_set(slots, tables[i].shm_lock ? 4 : 3);
+		if (!is_replaced(slots, slots_of(table, &ours[i], slots)))
+			continue;
+		hook_try_set(slots, slots_of(table, &tables[i], slots));
 	}
 	lock_release(&lock);
 }
