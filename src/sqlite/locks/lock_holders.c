@@ -161,16 +161,13 @@ struct wal **lock_file_wal(struct lock_file *file)
 	return &file->wal;
 }
 
-struct wal *lock_file_next_wal(uint32_t *from)
+void lock_files_visit_wals(void (*visit)(struct wal *wal))
 {
-	while (files && *from < FILES) {
-		const struct lock_file *file = &files[(*from)++];
-
-		if (pointer_slot_is_used(__atomic_load_n(&keys[*from - 1], __ATOMIC_ACQUIRE)) &&
-		    !file->database && file->wal)
-			return file->wal;
-	}
-	return NULL;
+	lock_acquire(&lock);
+	for (uint32_t i = 0; files && i < FILES; i++)
+		if (pointer_slot_is_used(keys[i]) && !files[i].database && files[i].wal)
+			visit(files[i].wal);
+	lock_release(&lock);
 }
 
 bool lock_file_has_wal(const struct lock_file *file)

@@ -68,8 +68,8 @@ struct wal **lock_file_wal(struct lock_file *file);
 void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal);
 struct lock_file *lock_file_of_wal(const sqlite3_file *wal);
 
-/* The next known WAL, from `*from` 0 on; NULL: no more. */
-struct wal *lock_file_next_wal(uint32_t *from);
+/* Calls `visit` for each known WAL, under the lock: no file is added or removed meanwhile. */
+void lock_files_visit_wals(void (*visit)(struct wal *wal));
 
 /* The kinds of locks that it has for a transaction: 1 << enum transaction_lock for each. */
 unsigned lock_file_locks(const struct lock_file *file);

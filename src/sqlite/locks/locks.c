@@ -461,8 +461,8 @@ static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file
 	return real->shm_unmap && file->pMethods->xShmUnmap == ours[real - tables].shm_unmap;
 }
 
-/* All that is replaced in a table, with these methods. Returns the number. When a file is closed, its entry must
- * be removed first, so this comes first. */
+/* All that is replaced in a table, with these methods. Returns the number. When a file is closed, its entry
+ * must be removed first, so this comes first. */
 #define SLOTS 8
 static int slots_of(const sqlite3_io_methods *table, const struct lock_methods *methods,
                     struct hook_slot slots[SLOTS])

@@ -95,8 +95,12 @@ static void write_event(const struct wal *wal, enum wal_event event, const struc
 
 static void flush(struct wal *wal, uint64_t now)
 {
-	for (uint32_t i = 0; i < wal->used; i++)
-		write_event(wal, WAL_GROWS, &wal->sums[i]);
+	for (uint32_t i = 0; i < wal->used; i++) {
+		/* A copy: at the process' end, another thread may change it. */
+		const struct appended sum = wal->sums[i];
+
+		write_event(wal, WAL_GROWS, &sum);
+	}
 	wal->used = 0;
 	wal->written_ns = now;
 }
@@ -454,13 +458,14 @@ void wal_see_close(const sqlite3_file *file)
 	}
 }
 
+static void flush_if_idle(struct wal *wal)
+{
+	if (!wal->is_writing)
+		flush(wal, lock_now_ns());
+}
+
 void wal_flush_all(void)
 {
-	struct wal *wal;
-
-	if (!thread_current)
-		return;
-	for (uint32_t at = 0; (wal = lock_file_next_wal(&at));)
-		if (!wal->is_writing)
-			flush(wal, lock_now_ns());
+	if (thread_current)
+		lock_files_visit_wals(flush_if_idle);
 }
