@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "wire/lock_record.h"
+#include "wire/transaction_record.h"
 #include "support.h"
 
 #define KEY(n) ((struct query_key){ 0x0190000000007000ull + (n), 0x8000000000000000ull + (n) })
@@ -605,6 +607,55 @@ static void records_that_lie_are_left_out(void **state)
 	assert_int_equal(store_counter(STORE_LOST) - lost, 2);
 }
 
+static void put_transaction(uint32_t number, uint64_t start_ns, enum transaction_outcome outcome)
+{
+	struct transaction_record *record = ring_reserve(ring, sizeof(*record));
+
+	assert_non_null(record);
+	*record = (struct transaction_record){
+		.number = number, .start_realtime_ns = start_ns, .duration_ns = 1000000000, .outcome = outcome
+	};
+	ring_commit(ring, record, RECORD_TRANSACTION);
+}
+
+static void put_wait(uint64_t start_ns, enum lock_outcome outcome)
+{
+	struct lock_wait_record *record = ring_reserve(ring, sizeof(*record));
+
+	assert_non_null(record);
+	*record = (struct lock_wait_record){
+		.start_realtime_ns = start_ns, .wait_ns = 1000000000, .thread_id = 7, .outcome = outcome
+	};
+	ring_commit(ring, record, RECORD_LOCK_WAIT);
+}
+
+/* What is open is copied at another moment than the records: it may come after them. */
+static void open_rows_are_replaced_and_never_replace(void **state)
+{
+	(void)state;
+	put_transaction(1, T0, TRANSACTION_OPEN);
+	put_transaction(1, T0 + 1000, TRANSACTION_OPEN);
+	put_wait(T0, LOCK_WAITING);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM transaction_log WHERE state = 'open'"), 1);
+	put_transaction(1, T0 + 500, TRANSACTION_COMMITTED);
+	put_transaction(1, T0 + 2000, TRANSACTION_OPEN);
+	put_transaction(1, T0 + 2000, TRANSACTION_KILLED);
+	put_transaction(2, T0 + 2000, TRANSACTION_KILLED);
+	put_wait(T0, LOCK_REFUSED);
+	put_wait(T0, LOCK_WAITING);
+	drain();
+	assert_int_equal(ask("SELECT count(*) FROM transaction_log"), 2);
+	assert_int_equal(ask("SELECT count(*) FROM transaction_log WHERE state = 'committed' AND "
+	                     "transaction_number = 1"),
+	                 1);
+	assert_int_equal(
+		ask("SELECT count(*) FROM transaction_log WHERE state = 'killed' AND transaction_number = 2"),
+		1);
+	assert_int_equal(ask("SELECT count(*) FROM lock_waits"), 1);
+	assert_string_equal(ask_file(in_folder("trace.db"), "SELECT refused FROM waits_for_locks"), "1");
+}
+
 static void plan_uses(const char *sql, const char *detail)
 {
 	char question[600];
@@ -651,6 +702,7 @@ int main(void)
 		TEST(any_order_of_times),
 		TEST(deep_and_empty_traces),
 		TEST(records_that_lie_are_left_out),
+		TEST(open_rows_are_replaced_and_never_replace),
 		TEST(queries_and_times_are_found_without_a_scan),
 	};
 
