@@ -151,8 +151,8 @@ work(SLOW + ' -- later')
         self.assertEqual(done.returncode, 3, self.seen)
         self.expect_sampled(1)
         self.file("go", "")
-        wait_until(lambda: [query for query in self.queries() if query[0].endswith("-- later")],
-                   "the daemon's query")
+        # A query that runs has a row, too.
+        wait_until(lambda: self.rows("SELECT 1 FROM query_log WHERE query LIKE '%-- later' AND type = 'QueryFinish'"), "the daemon's query")
         self.expect_sampled(1, SLOW + " -- later")
 
     def test_two_runs_in_one_file(self):
