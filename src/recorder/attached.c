@@ -79,10 +79,16 @@ static void take_name(struct link_map *map, const struct attach_request *request
 
 void queryprof_attached(struct attach_request *request, struct link_map *map)
 {
-	enum attach_result result = queryprof_attachment.is_recorded ? end() : ATTACH_DONE;
+	enum attach_result result = ATTACH_DONE;
 
 	if (map)
 		take_name(map, request);
+	if (request->ended && request->ended != queryprof_attachment.command) {
+		__atomic_store_n(&request->result, ATTACH_DONE, __ATOMIC_RELEASE);
+		return;
+	}
+	if (queryprof_attachment.is_recorded)
+		result = end();
 	queryprof_attachment.region = request->region;
 	queryprof_attachment.command = request->command;
 	queryprof_attachment.command_start = request->command_start;

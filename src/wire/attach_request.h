@@ -20,6 +20,7 @@ enum attach_result {
 struct attach_request {
 	uint32_t begins; /* 0: the recording ends */
 	uint32_t result; /* enum attach_result */
+	int32_t ended;   /* only what this command has begun ends; 0: any */
 	int32_t command; /* for the attachment */
 	uint64_t command_start, region;
 	char sentence[240];

@@ -85,6 +85,16 @@ class Hosts(Recording):
         self.assertEqual(host.stdout.readline(), "ready\n")
         return host
 
+    def start_methods(self):
+        """Returns also a function, which has it write and says which objects have the methods of its files."""
+        host = self.start(METHODS, os.path.join(self.folder, "methods.db"))
+        self.assertEqual(host.stdout.readline(), "ready\n")
+
+        def owners():
+            print(file=host.stdin, flush=True)
+            return host.stdout.readline()
+        return host, owners
+
     def finish(self, host):
         """It ends as it would have alone."""
         with open(self.stop, "w", encoding="ascii"):
@@ -188,14 +198,23 @@ class Attach(Hosts):
         self.until(host, "SELECT sum(calls) FROM statement_counters")
         self.finish(host)
 
+    def test_killed_alone(self):
+        """The command is gone, and no other comes: nothing of it stays."""
+        host, owners = self.start_methods()
+        own = owners()
+        before = self.what_it_has(host)
+        command = self.begin(host, "--cpu", "1ms")
+        self.assertNotEqual(owners(), own)
+        self.assertNotEqual(self.what_it_has(host)[3:], before[3:])
+        command.kill()
+        # Until its child, which has the same pipe, has ended.
+        self.assertEqual(command.stderr.read(), "")
+        self.assertEqual(owners(), own)
+        self.assertEqual(self.what_it_has(host), before)
+
     def test_methods_of_files(self):
         """All are SQLite's own again, and once more after the next time."""
-        host = self.start(METHODS, os.path.join(self.folder, "methods.db"))
-        self.assertEqual(host.stdout.readline(), "ready\n")
-
-        def owners():
-            print(file=host.stdin, flush=True)
-            return host.stdout.readline()
+        host, owners = self.start_methods()
         own = owners()
         self.assertRegex(own, "^/libsqlite3[^/]*\n$")
         for _ in range(2):

@@ -239,8 +239,7 @@ static bool check_status(pid_t process, char *sentence)
 
 static bool is_alive(const struct attachment *now)
 {
-	return now->is_recorded && now->command != getpid() &&
-	       process_start_ticks(now->command) == now->command_start;
+	return now->is_recorded && now->command != getpid() && process_runs(now->command, now->command_start);
 }
 
 /* A recorder that an earlier command has left, or one that records. */

@@ -6,11 +6,15 @@
  * `record` has started. At the end it is called once more to take its hooks back.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -58,35 +62,128 @@ static bool copy_environment(struct attach_request *request)
 	return true;
 }
 
-/* Whether the recorder has begun, or has ended, to record; says why not. */
-static bool call(pid_t process, const char *library, bool begins)
+#define TURN_NS (20 * NS_PER_S)
+
+/* One command after the other, and after the child of one that was killed. Returns a descriptor that is held
+ * meanwhile, also by the process that stops threads; -1: it was not the turn of this one in time. */
+static int await_turn(pid_t process)
 {
-	struct attach_request request = { .begins = begins,
+	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	char path[32];
+	int turn;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process);
+	turn = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB)) {
+		if (clock_ns(CLOCK_MONOTONIC) - begin > TURN_NS) {
+			close(turn);
+			return -1;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	return turn;
+}
+
+/* Has the recorder begin (`ended` 0), or end what that command has begun; `sentence`: why it has not. */
+static bool call(pid_t process, const char *library, pid_t ended, struct injection *injection,
+                 char sentence[SENTENCE_SIZE])
+{
+	struct attach_request request = { .begins = !ended,
+		                          .ended = ended,
 		                          .command = getpid(),
 		                          .command_start = process_start_ticks(getpid()) };
-	char sentence[SENTENCE_SIZE] = "";
-	struct injection injection;
 	struct target target;
-	bool done = copy_environment(&request), is_open;
+	int turn;
+	bool done;
 
-	if (!done)
-		return complain("attach: the settings in the environment are too long"), false;
+	if (!copy_environment(&request))
+		return snprintf(sentence, SENTENCE_SIZE, "the settings in the environment are too long"),
+		       false;
 	snprintf(request.path, sizeof(request.path), "%s",
 	         strlen(library) < sizeof(request.path) ? library : "");
-	is_open = target_open(&target, process, sentence);
-	done = is_open && injection_run(&injection, &target, library, &request);
+	turn = await_turn(process);
+	done = target_open(&target, process, sentence);
+	if (done && (!ended || target.now.is_recorded) &&
+	    !injection_run(injection, &target, library, &request)) {
+		memcpy(sentence, injection->sentence, SENTENCE_SIZE);
+		done = false;
+	}
+	target_close(&target);
+	if (turn >= 0)
+		close(turn);
+	return done;
+}
+
+/* The same, and says how it went. */
+static bool call_and_say(pid_t process, const char *library, bool begins)
+{
+	char sentence[SENTENCE_SIZE] = "";
+	struct injection injection = { 0 };
+	bool done = call(process, library, begins ? 0 : getpid(), &injection, sentence);
+
 	if (!done)
 		complain("attach: process %d %s: %s", (int)process,
 		         begins ? "cannot be recorded"
 		                : "keeps the recorder's hooks until queryprof attach is run again",
-		         is_open ? injection.sentence : sentence);
+		         sentence);
 	else if (!recording_quiet)
 		complain("%s process %d; one of its threads was stopped for %.1f ms, no other for more than "
 		         "%.1f ms",
 		         begins ? "attached to" : "detached from", (int)process,
 		         (double)injection.stopped_ns / 1e6, (double)injection.looked_ns / 1e6);
-	target_close(&target);
 	return done;
+}
+
+/* --- if the command is killed -------------------------------------------------------------------- */
+
+/* A recorder whose command is gone would go on sampling, for nobody. So a child of the command, which a
+ * terminal's signals do not reach, waits for the command's end and then detaches in its place. It tries until
+ * the process is not recorded, or has ended. */
+static _Noreturn void become_keeper(pid_t parent, int command, pid_t process, const char *library)
+{
+	const uint64_t start = process_start_ticks(process);
+	char byte, sentence[SENTENCE_SIZE];
+	struct injection injection;
+	sigset_t all;
+	ssize_t size;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	prctl(PR_SET_NAME, "queryprof: keep");
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+	while ((size = read(command, &byte, 1)) < 0 && errno == EINTR)
+		;
+	while (size == 0 && process_runs(process, start) &&
+	       !call(process, library, parent, &injection, sentence))
+		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	_exit(0);
+}
+
+/* Returns the descriptor that the command holds; -1: there is no child. */
+static int begin_keeper(pid_t process, const char *library)
+{
+	const pid_t parent = getpid();
+	int ends[2];
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		become_keeper(parent, ends[0], process, library);
+	}
+	close(ends[0]);
+	return ends[1];
+}
+
+/* Nothing is left to do for it. */
+static void end_keeper(int keeper)
+{
+	if (keeper >= 0 && write(keeper, "", 1) == 1)
+		close(keeper);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------- */
@@ -148,11 +245,13 @@ static bool parse_limit(uint64_t *limit_ns)
 static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 {
 	struct recording recording = { .path = NULL };
-	int signals, process_fd;
+	int signals, process_fd, keeper = begin_keeper(process, library);
 	sigset_t ending;
 
-	if (recording_begin(&recording))
+	if (recording_begin(&recording)) {
+		end_keeper(keeper);
 		return recording_undo(&recording, COMMAND_FAILED);
+	}
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGINT);
 	sigaddset(&ending, SIGTERM);
@@ -162,13 +261,15 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	process_fd = (int)syscall(SYS_pidfd_open, process, 0);
 	rings_open();
 	recording_watch(&recording);
-	if (!call(process, library, true)) {
+	if (!call_and_say(process, library, true)) {
+		end_keeper(keeper);
 		rings_finish();
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();
 	if (!await_end(process, process_fd, signals, limit_ns))
-		call(process, library, false);
+		call_and_say(process, library, false);
+	end_keeper(keeper);
 	recording.collection = rings_finish();
 	push_background_end();
 	summary_print(&recording, NULL, 0);

@@ -63,6 +63,14 @@ uint64_t process_start_ticks(pid_t process)
 	return read_stat(process, 0, &start) ? start : 0;
 }
 
+bool process_runs(pid_t process, uint64_t start_ticks)
+{
+	unsigned long long start;
+	const char state = read_stat(process, 0, &start);
+
+	return state && state != 'Z' && state != 'X' && start == start_ticks;
+}
+
 void process_name(pid_t process, char *name, size_t size)
 {
 	FILE *file = process_file(process, 0, "comm");
