@@ -24,3 +24,27 @@ export function set(connection: Connection, settings: Settings): void;
 
 /** Labels of the connection's queries from the next one on, in place of those that it had. `{}` removes all. */
 export function setLabels(connection: Connection, labels: Record<string, string | number>): void;
+
+export interface Limits {
+  /** Rows of whole tables that one run visits. */
+  maxScan?: number;
+  noSort?: boolean;
+  noAutoIndex?: boolean;
+  /** Seconds inside SQLite of one run. */
+  maxTime?: number;
+  /** Runs of one statement, as of one that runs for each row of another one. */
+  maxRuns?: number;
+}
+
+/** `violations`: the limit and a sentence for each statement that exceeded it. */
+export class LimitExceeded extends Error {
+  violations: { limit: keyof Limits; message: string }[];
+}
+
+/**
+ * Calls `work` and returns what it returns. The statements that the connection runs meanwhile keep these limits, or
+ * LimitExceeded is thrown at the end, which is an AssertionError. If `work` returns a promise, so does limits(). Needs
+ * prepare(), with get() and all(). Loads the extension if the connection does not have it. Meanwhile the statements have the
+ * label queryprof_limits. The settings are as before afterwards.
+ */
+export function limits<T>(connection: Connection, allowed: Limits, work: () => T): T;

@@ -47,3 +47,4 @@ module.exports = {
   get command() { return path.join(folder(), 'bin', 'queryprof'); },
   get library() { return path.join(folder(), 'lib', 'libqueryprof.so'); },
 };
+Object.assign(module.exports, require('./limits.js'));
