@@ -65,6 +65,29 @@ for thread in threads:
 print("wrong" if wrong else "right")
 """
 
+# Forks once there is the file STOP.fork, and says which process that is; both run queries until the end.
+FORKED = """
+import os, sqlite3, sys
+stop = sys.argv[1]
+wrong = []
+def query(until):
+    db = sqlite3.connect(":memory:")
+    while not os.path.exists(until):
+        if db.execute("SELECT count(*) FROM (VALUES (1), (2), (3))").fetchone() != (3,):
+            wrong.append("count")
+print("ready", flush=True)
+query(stop + ".fork")
+child = os.fork()
+if child:
+    print(child, flush=True)
+query(stop)
+if not child:
+    os._exit(7)
+if os.waitpid(child, 0)[1] != 7 << 8:
+    wrong.append("child")
+print("wrong" if wrong else "right")
+"""
+
 
 class Hosts(Recording):
     def setUp(self):
@@ -84,6 +107,10 @@ class Hosts(Recording):
         host = self.start(PYTHON, "-c", program, self.stop, str(threads))
         self.assertEqual(host.stdout.readline(), "ready\n")
         return host
+
+    def timers(self, process):
+        with open("/proc/%d/timers" % process, encoding="ascii") as file:
+            return file.read()
 
     def start_methods(self):
         """Returns also a function, which has it write and says which objects have the methods of its files."""
@@ -150,9 +177,7 @@ class Hosts(Recording):
             status = dict(line.split(":", 1) for line in file)
         folder = "/proc/%d/fd" % host.pid
         links = {fd: os.readlink(os.path.join(folder, fd)) for fd in os.listdir(folder)}
-        with open("/proc/%d/timers" % host.pid, encoding="ascii") as file:
-            timers = file.read()
-        return status["Threads"], status["TracerPid"], status["SigBlk"], links, timers
+        return status["Threads"], status["TracerPid"], status["SigBlk"], links, self.timers(host.pid)
 
 
 class Attach(Hosts):
@@ -198,6 +223,29 @@ class Attach(Hosts):
         self.until(host, "SELECT sum(calls) FROM statement_counters")
         self.finish(host)
 
+    def test_forked(self):
+        """A child that is forked meanwhile is recorded, and left with the others, however the command ends."""
+        for end in self.interrupt, self.kill:
+            with self.subTest(end.__name__):
+                host = self.start_queries(FORKED)
+                command = self.begin(host, "--cpu", "1ms")
+                with open(self.stop + ".fork", "w", encoding="ascii"):
+                    pass
+                child = int(host.stdout.readline())
+                wait_until(lambda: self.timers(child), "a timer of the child")
+                end(command)
+                self.assertEqual((self.timers(host.pid), self.timers(child)), ("", ""))
+                self.finish(host)
+                os.unlink(self.stop)
+                os.unlink(self.stop + ".fork")
+
+    def kill(self, command):
+        """And its child, which has the same pipe, ends."""
+        command.kill()
+        said = command.stderr.read()
+        command.wait()
+        return said
+
     def test_killed_alone(self):
         """The command is gone, and no other comes: nothing of it stays."""
         host, owners = self.start_methods()
@@ -206,9 +254,7 @@ class Attach(Hosts):
         command = self.begin(host, "--cpu", "1ms")
         self.assertNotEqual(owners(), own)
         self.assertNotEqual(self.what_it_has(host)[3:], before[3:])
-        command.kill()
-        # Until its child, which has the same pipe, has ended.
-        self.assertEqual(command.stderr.read(), "")
+        self.assertIn("detached from process %d" % host.pid, self.kill(command))
         self.assertEqual(owners(), own)
         self.assertEqual(self.what_it_has(host), before)
 

@@ -242,12 +242,38 @@ static bool is_alive(const struct attachment *now)
 	return now->is_recorded && now->command != getpid() && process_runs(now->command, now->command_start);
 }
 
+/* False: the process has no recorder of this version. */
+static bool read_attachment(struct target *target, const struct target_object *recorder)
+{
+	const struct object_memory memory = { .process = target->process };
+	struct symbols symbols;
+
+	if (symbols_read(&symbols, &memory, recorder->base)) {
+		target->attached = symbols_find(&symbols, "queryprof_attached");
+		target->attachment = symbols_find(&symbols, "queryprof_attachment");
+	}
+	symbols_free(&symbols);
+	return target->attached && target->attachment &&
+	       object_read(&memory, target->attachment, &target->now, sizeof(target->now)) &&
+	       memcmp(target->now.version, wire_version, sizeof(wire_version)) == 0;
+}
+
+bool target_is_recorded(pid_t process, pid_t command)
+{
+	struct target target = { .process = process };
+	const struct target_object *recorder =
+		read_maps(&target) ? find_object(&target, "memfd:queryprof-recorder") : NULL;
+	bool is_recorded = recorder && read_attachment(&target, recorder) && target.now.is_recorded &&
+	                   target.now.command == command;
+
+	target_close(&target);
+	return is_recorded;
+}
+
 /* A recorder that an earlier command has left, or one that records. */
 static bool check_recorder(struct target *target, char *sentence)
 {
-	const struct object_memory memory = { .process = target->process };
 	const struct target_object *recorder = find_object(target, "memfd:queryprof-recorder");
-	struct symbols symbols;
 
 	if (find_object(target, "libqueryprof-preload"))
 		return REFUSE(sentence,
@@ -257,14 +283,7 @@ static bool check_recorder(struct target *target, char *sentence)
 		                        "... FROM trace_log)");
 	if (!recorder)
 		return true;
-	if (symbols_read(&symbols, &memory, recorder->base)) {
-		target->attached = symbols_find(&symbols, "queryprof_attached");
-		target->attachment = symbols_find(&symbols, "queryprof_attachment");
-	}
-	symbols_free(&symbols);
-	if (!target->attached || !target->attachment ||
-	    !object_read(&memory, target->attachment, &target->now, sizeof(target->now)) ||
-	    memcmp(target->now.version, wire_version, sizeof(wire_version)) != 0)
+	if (!read_attachment(target, recorder))
 		return REFUSE(
 			sentence,
 			"another version of queryprof was attached to it before: use that version, or start "

@@ -46,6 +46,9 @@ struct target {
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 void target_close(struct target *target);
 
+/* Whether the process is recorded for that command: it was attached, or forked by one that was. */
+bool target_is_recorded(pid_t process, pid_t command);
+
 /* The object at the address; NULL: none. */
 const struct target_object *target_object_at(const struct target *target, uint64_t address);
 

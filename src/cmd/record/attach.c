@@ -5,6 +5,7 @@
  * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
  * `record` has started. At the end it is called once more to take its hooks back.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -114,37 +115,82 @@ static bool call(pid_t process, const char *library, pid_t ended, struct injecti
 	return done;
 }
 
-/* The same, and says how it went. */
-static bool call_and_say(pid_t process, const char *library, bool begins)
+static void say(const char *what, pid_t process, const struct injection *injection)
+{
+	if (!recording_quiet)
+		complain("%s process %d; one of its threads was stopped for %.1f ms, no other for more than "
+		         "%.1f ms",
+		         what, (int)process, (double)injection->stopped_ns / 1e6,
+		         (double)injection->looked_ns / 1e6);
+}
+
+static bool attach(pid_t process, const char *library)
 {
 	char sentence[SENTENCE_SIZE] = "";
 	struct injection injection = { 0 };
-	bool done = call(process, library, begins ? 0 : getpid(), &injection, sentence);
+	bool done = call(process, library, 0, &injection, sentence);
 
-	if (!done)
-		complain("attach: process %d %s: %s", (int)process,
-		         begins ? "cannot be recorded"
-		                : "keeps the recorder's hooks until queryprof attach is run again",
-		         sentence);
-	else if (!recording_quiet)
-		complain("%s process %d; one of its threads was stopped for %.1f ms, no other for more than "
-		         "%.1f ms",
-		         begins ? "attached to" : "detached from", (int)process,
-		         (double)injection.stopped_ns / 1e6, (double)injection.looked_ns / 1e6);
+	if (done)
+		say("attached to", process, &injection);
+	else
+		complain("attach: process %d cannot be recorded: %s", (int)process, sentence);
 	return done;
+}
+
+/* From all processes that are recorded for that command: the one that was attached, and those that it has
+ * forked. Returns how many that was; `left`: how many others there are. */
+static unsigned detach_once(pid_t command, const char *library, bool says, unsigned *left)
+{
+	DIR *processes = opendir("/proc");
+	const struct dirent *entry;
+	unsigned done = 0;
+
+	*left = 0;
+	while (processes && (entry = readdir(processes))) {
+		const pid_t process = (pid_t)atoi(entry->d_name);
+		char sentence[SENTENCE_SIZE] = "";
+		struct injection injection = { 0 };
+
+		if (process <= 0 || !target_is_recorded(process, command))
+			continue;
+		if (call(process, library, command, &injection, sentence)) {
+			say("detached from", process, &injection);
+			done++;
+		} else {
+			*left += 1;
+			if (says)
+				complain("attach: process %d keeps the recorder's hooks until queryprof "
+				         "attach is run again: %s",
+				         (int)process, sentence);
+		}
+	}
+	if (processes)
+		closedir(processes);
+	return done;
+}
+
+/* Also from those that are forked meanwhile. The last of so many attempts, with a second between them, says
+ * what is left. */
+static void detach(pid_t command, const char *library, unsigned attempts)
+{
+	unsigned left = 1;
+
+	for (unsigned i = 1; left && i <= attempts; i++) {
+		if (i > 1)
+			nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+		while (detach_once(command, library, i == attempts, &left))
+			;
+	}
 }
 
 /* --- if the command is killed -------------------------------------------------------------------- */
 
 /* A recorder whose command is gone would go on sampling, for nobody. So a child of the command, which a
- * terminal's signals do not reach, waits for the command's end and then detaches in its place. It tries until
- * the process is not recorded, or has ended. */
-static _Noreturn void become_keeper(pid_t parent, int command, pid_t process, const char *library)
+ * terminal's signals do not reach, waits for the command's end and then detaches in its place. */
+static _Noreturn void become_keeper(pid_t parent, int command, const char *library)
 {
-	const uint64_t start = process_start_ticks(process);
-	char byte, sentence[SENTENCE_SIZE];
-	struct injection injection;
 	sigset_t all;
+	char byte;
 	ssize_t size;
 
 	sigfillset(&all);
@@ -155,14 +201,13 @@ static _Noreturn void become_keeper(pid_t parent, int command, pid_t process, co
 	close(STDOUT_FILENO);
 	while ((size = read(command, &byte, 1)) < 0 && errno == EINTR)
 		;
-	while (size == 0 && process_runs(process, start) &&
-	       !call(process, library, parent, &injection, sentence))
-		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	if (size == 0)
+		detach(parent, library, 60);
 	_exit(0);
 }
 
 /* Returns the descriptor that the command holds; -1: there is no child. */
-static int begin_keeper(pid_t process, const char *library)
+static int begin_keeper(const char *library)
 {
 	const pid_t parent = getpid();
 	int ends[2];
@@ -173,7 +218,7 @@ static int begin_keeper(pid_t process, const char *library)
 	child = fork();
 	if (child == 0) {
 		close(ends[1]);
-		become_keeper(parent, ends[0], process, library);
+		become_keeper(parent, ends[0], library);
 	}
 	close(ends[0]);
 	return ends[1];
@@ -188,8 +233,8 @@ static void end_keeper(int keeper)
 
 /* --- waiting ------------------------------------------------------------------------------------- */
 
-/* Until the process ends (true), or the time is over, or a signal ends the command. */
-static bool await_end(pid_t process, int process_fd, int signals, uint64_t limit_ns)
+/* Until the process ends, or the time is over, or a signal ends the command. */
+static void await_end(pid_t process, int process_fd, int signals, uint64_t limit_ns)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	struct pollfd polled[] = { { .fd = signals, .events = POLLIN },
@@ -201,15 +246,15 @@ static bool await_end(pid_t process, int process_fd, int signals, uint64_t limit
 		struct timespec next;
 
 		if (!left)
-			return false;
+			return;
 		/* Where there is no pidfd. */
 		if (process_fd < 0 && left > NS_PER_S / 10)
 			left = NS_PER_S / 10;
 		next = timespec_of_ns(left);
 		if (ppoll(polled, 2, limit_ns == UINT64_MAX && process_fd >= 0 ? NULL : &next, NULL) > 0)
-			return polled[1].revents != 0;
+			return;
 		if (process_fd < 0 && !process_state(process, 0))
-			return true;
+			return;
 	}
 }
 
@@ -245,7 +290,7 @@ static bool parse_limit(uint64_t *limit_ns)
 static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 {
 	struct recording recording = { .path = NULL };
-	int signals, process_fd, keeper = begin_keeper(process, library);
+	int signals, process_fd, keeper = begin_keeper(library);
 	sigset_t ending;
 
 	if (recording_begin(&recording)) {
@@ -261,14 +306,14 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	process_fd = (int)syscall(SYS_pidfd_open, process, 0);
 	rings_open();
 	recording_watch(&recording);
-	if (!call_and_say(process, library, true)) {
+	if (!attach(process, library)) {
 		end_keeper(keeper);
 		rings_finish();
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();
-	if (!await_end(process, process_fd, signals, limit_ns))
-		call_and_say(process, library, false);
+	await_end(process, process_fd, signals, limit_ns);
+	detach(getpid(), library, 1);
 	end_keeper(keeper);
 	recording.collection = rings_finish();
 	push_background_end();
