@@ -55,7 +55,8 @@ class Mcp(Tool):
                 request(6, "tools/call", name="top_statements", arguments={"limit": 2}),
                 request(7, "tools/call", name="sql", arguments={"sql": "SELECT query FROM statements WHERE normalized_query_hash = %d" % STATEMENT}),
                 request(8, "server/discover", _meta=META),
-                request(9, "tools/call", name="locks", arguments={"file": "app.trace"}, _meta=META)):
+                request(9, "tools/call", name="locks", arguments={"file": "app.trace"}, _meta=META),
+                request(10, "tools/call", name="wal", arguments={"file": "app.trace"}, _meta=META)):
             answer = self.server.ask(message)
             self.assertEqual(answer["id"], message["id"])
             lines.append("> " + json.dumps(message))

@@ -92,6 +92,13 @@ static const struct tool tools[] = {
 	  "did meanwhile.",
 	  { 0 },
 	  { A_FILE } },
+	{ "wal",
+	  "wal",
+	  "How large write-ahead logs (-wal files) grew, which statements filled them, which transaction "
+	  "kept them "
+	  "from being reset, and what checkpoints cost whom.",
+	  { 0 },
+	  { A_FILE } },
 	{ "callers",
 	  "queries",
 	  "The lines of the program that run statements, with the statement that takes most of their time.",
