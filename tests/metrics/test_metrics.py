@@ -19,6 +19,23 @@ SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 SUFFIX = {"counter": "_total", "info": "_info", "gauge": ""}
 
+WAL = """
+import os, sqlite3, sys
+def connect():
+    return sqlite3.connect(sys.argv[1], isolation_level=None)
+writer = connect()
+writer.execute("PRAGMA journal_mode = WAL").fetchall()
+writer.execute("CREATE TABLE t(a)")
+writer.execute("PRAGMA wal_checkpoint").fetchall()
+reader = connect()
+reader.execute("BEGIN")
+reader.execute("SELECT count(*) FROM t").fetchall()
+for i in range(5):
+    writer.execute("INSERT INTO t VALUES (?)", (i,))
+writer.execute("PRAGMA wal_checkpoint").fetchall()
+os._exit(0)
+"""
+
 
 def parse(text):
     """{(name, labels): value}, after a look at the rules."""
@@ -70,6 +87,24 @@ class Metrics(Tool):
         for name in ("queryprof_statement_runs_total", "queryprof_statement_rows_total"):
             self.assertEqual(sum(value for (key, _), value in limited.items() if key == name), sum(value for (key, _), value in found.items() if key == name))
 
+    def test_wal(self):
+        """A connection that reads keeps a checkpoint from copying all, and stays: nothing is truncated at the end."""
+        path, trace = os.path.join(self.folder, 'a "b.db'), os.path.join(self.folder, "wal.trace")
+        subprocess.run([QUERYPROF, "record", "--quiet", "--new", "--setting", "log_queries_min_query_duration_ns=0", "-o", trace, "--", "/usr/bin/python3", "-c",
+                        WAL, path], check=True, timeout=300)
+        found = parse(self.output("metrics", trace))
+        label = ("database", path.replace('"', '\\"'))
+        self.assertEqual(found["queryprof_wal_bytes", (label,)], os.stat(path + "-wal").st_size)
+        frames = (os.stat(path + "-wal").st_size - 32) / (4096 + 24)
+        # The two of CREATE TABLE are overwritten after their checkpoint.
+        self.assertEqual(found["queryprof_logged_wal_frames", (label,)], 2 + frames)
+        passes = dict(sqlite3.connect(trace).execute("SELECT stopped_by <> '', count(*) FROM checkpoints GROUP BY 1"))
+        self.assertEqual(passes[1], 1)
+        for outcome, number in ("stopped", 1), ("complete", passes[0]):
+            labels = (label, ("outcome", outcome))
+            self.assertEqual(found["queryprof_logged_checkpoints", labels], number)
+            self.assertGreater(found["queryprof_logged_checkpoint_seconds", labels], 0)
+
     def test_texts(self):
         """Quotes, backslashes, line feeds, and bytes that are not UTF-8."""
         path = os.path.join(self.folder, "texts.trace")
@@ -82,7 +117,7 @@ class Metrics(Tool):
         self.assertTrue(all(dict(labels)["query"] == '\\"a \\\\ \\"\\n\ufffd' for labels in infos), infos)
 
     def test_rules(self):
-        names = {name for name, _ in parse(self.output("metrics", self.trace))} | {"queryprof_lost_samples_total"}
+        names = {name for name, _ in parse(self.output("metrics", self.trace))} | {"queryprof_lost_samples_total", "queryprof_wal_bytes"}
         with open(RULES, encoding="utf-8") as file:
             used = set(re.findall(r"\bqueryprof_\w+", file.read()))
         self.assertGreater(len(used), 4)
