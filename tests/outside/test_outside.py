@@ -14,7 +14,7 @@ from recording import *
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 OPTIONS = ("--cpu", "1ms", "--setting", "query_profiler_max_overhead_percent=0")
 REQUESTS = """
-import sqlite3, time
+import os, sqlite3, time
 db = sqlite3.connect(":memory:")
 db.execute("CREATE TABLE t (i)")
 def work(seconds):
@@ -30,6 +30,7 @@ for i in range(5):
     db.execute("SELECT 1").fetchall()
 time.sleep(0.1)
 db.execute("SELECT 2").fetchall()
+os._exit(0)  # the end of a connection that takes long is a query, too
 """
 WAITS = "lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + sleep_ns + other_wait_ns"
 
@@ -176,8 +177,7 @@ class Bursts(Outside):
         for *_, execution_ns, program_ns, duration_ns in requests:
             self.assertGreaterEqual(program_ns, 39 * 2e6)
             self.assertEqual(execution_ns + program_ns, duration_ns)
-        self.assertEqual(self.rows("SELECT statements, most_runs FROM bursts WHERE most = 'SELECT 2'"), [(1, 1)],
-                         self.rows("SELECT query_start_ns, query_duration_ns, thread_id, statement FROM queries ORDER BY 1 DESC LIMIT 9"))
+        self.assertEqual(self.rows("SELECT statements, most_runs FROM bursts WHERE most = 'SELECT 2'"), [(1, 1)])
         # A pause may come from other processes.
         self.assertEqual(self.sum("statements", "most = 'SELECT 1'", "bursts"), 5)
         self.assertEqual(self.sum("statements", of="bursts"), self.sum("1", "parent_query_id = ''", "query_log"))
