@@ -112,10 +112,10 @@ static bool read_both(struct fast_clock *best)
 
 static void use(uint64_t scale, bool is_rough)
 {
+	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELAXED);
+	/* Release: the scale first. The old one reaches less far. */
 	__atomic_store_n(&fast_clock_reach, ((is_rough ? REACH_NS / ROUGH : REACH_NS) << 32) / scale,
-	                 __ATOMIC_RELAXED);
-	/* Release: the reach first. A thread that sees the old one compares immediately. */
-	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELEASE);
+	                 __ATOMIC_RELEASE);
 	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELEASE);
 }
 
@@ -231,6 +231,11 @@ uint64_t fast_clock_compare(struct fast_clock *clock)
 	}
 	/* A time that was returned before may be some ns ahead of it: no time is less than an earlier one. */
 	both.ns = both.newest = both.ns > newest ? both.ns : newest;
+	/* Acquire: with use(). */
+	both.reach = __atomic_load_n(&fast_clock_reach, __ATOMIC_ACQUIRE);
+	both.scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED);
+	if (!both.scale)
+		both.reach = 0;
 	*clock = both;
 	return both.ns;
 }

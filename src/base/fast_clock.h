@@ -25,9 +25,11 @@
 #include "base/hot_path.h"
 
 /* Where both were read last, on which core, and the newest time that was returned; of one thread.
- * Begins as zeroes. */
+ * Begins as zeroes. `scale` and `reach` are those below as they were at that reading, so that the time
+ * is computed from this structure alone; reach 0: the counter is not used. */
 struct fast_clock {
 	uint64_t ticks, ns, newest;
+	uint64_t scale, reach;
 	uint32_t core;
 };
 
@@ -88,18 +90,15 @@ COLD_PATH uint64_t fast_clock_compare(struct fast_clock *clock);
 /* The time now. It never goes back on one thread. */
 static inline uint64_t fast_clock_ns(struct fast_clock *clock)
 {
-	/* Relaxed: an old scale is as good as a new one. */
-	uint64_t scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED), ticks;
+	uint64_t ticks;
 
-	if (__builtin_expect(!scale || fast_clock_core() != clock->core, 0))
+	if (__builtin_expect(fast_clock_core() != clock->core, 0))
 		return fast_clock_compare(clock);
 	ticks = fast_clock_ticks() - clock->ticks;
 	/* The thread may have moved in between. */
-	if (__builtin_expect(ticks >= __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED) ||
-	                             fast_clock_core() != clock->core,
-	                     0))
+	if (__builtin_expect(ticks >= clock->reach || fast_clock_core() != clock->core, 0))
 		return fast_clock_compare(clock);
-	return clock->newest = clock->ns + (ticks * scale >> 32);
+	return clock->newest = clock->ns + (ticks * clock->scale >> 32);
 }
 
 /* A moment, to measure the time since it: the counter's value and scale; with scale 0,

@@ -40,9 +40,9 @@ uint64_t cpu_clock_count_switches(struct thread *thread);
 static inline bool cpu_clock_is_valid(struct thread *thread, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - thread->cpu_read_at_ns;
-	bool is_near = now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS;
+	bool is_near = __builtin_expect(now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS, 1);
 
-	if (since_ns >= (is_near ? CPU_CLOCK_LONG_NS : CPU_CLOCK_VALID_NS))
+	if (is_near ? __builtin_expect(since_ns >= CPU_CLOCK_LONG_NS, 0) : since_ns >= CPU_CLOCK_VALID_NS)
 		return false;
 	thread->seen_ns = now_ns;
 	return true;
