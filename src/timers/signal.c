@@ -232,6 +232,21 @@ static void silence_timers(int number)
 	}
 }
 
+/* The next queries of their threads make the timers that send this signal anew. */
+static void renew_timers(int number)
+{
+	uint32_t slots = slots_count();
+
+	for (uint32_t i = 0; i < slots; i++) {
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+			struct thread_timer *timer = &slots_get(i)->timers[clock];
+
+			if (timer_signal(timer) == number)
+				TIMER_SET(timer, follows_ns, 0);
+		}
+	}
+}
+
 /* The timers get another signal, not one of `avoid`; afterwards none of them sends the old one.
  * False: there is none. */
 REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
@@ -246,6 +261,7 @@ REQUIRES(lock) static bool move(const sigset_t *blocked, const sigset_t *avoid)
 	host_has_set = false;
 	/* A thread that read the old number has armed its timer by now. */
 	wait_for_arming();
+	renew_timers(old);
 	/* Discards, on every thread, the pending signals. A host's own handler is already set if
 	 * it used the hooks. */
 	if (sigaction(old, NULL, &action) == 0 && is_ours(&action))
@@ -376,9 +392,14 @@ void signal_speak_again(void)
 	__atomic_store_n(&is_silent, false, __ATOMIC_SEQ_CST);
 	sampler_keep_signal();
 	/* Their threads do not know that the timers were stopped. */
-	for (uint32_t i = 0; i < slots; i++)
-		for (int clock = 0; clock < TIMER_CLOCKS; clock++)
-			TIMER_SET(&slots_get(i)->timers[clock], armed, false);
+	for (uint32_t i = 0; i < slots; i++) {
+		for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
+			struct thread_timer *timer = &slots_get(i)->timers[clock];
+
+			TIMER_SET(timer, follows_ns, 0);
+			TIMER_SET(timer, armed, false);
+		}
+	}
 }
 
 bool sampler_keep_signal(void)

@@ -126,6 +126,7 @@ static int set_timer(struct thread_timer *timer, enum timer_clock clock, uint64_
 	timer->waits = at_tick ? sys_voluntary_switches() : 0;
 	HANDLER_BARRIER();
 	TIMER_SET(timer, armed, true);
+	TIMER_SET(timer, follows_ns, timer->period_ns);
 	return at_tick ? set_to_tick(timer) : timer_set_on_grid(timer, now);
 }
 

@@ -55,12 +55,10 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 {
 #pragma GCC unroll 2
 	for (int clock = 0; clock < TIMER_CLOCKS; clock++) {
-		const struct thread_timer *timer = &thread->timers[clock];
 		uint64_t period_ns = tag->period_ns[clock];
 		/* Relaxed: timers_arm() checks a signal that moves right now. */
-		if (period_ns != 0 &&
-		    !(TIMER_GET(timer, armed) && timer->period_ns == period_ns &&
-		      timer_signal(timer) == __atomic_load_n(&sampler_signal_number, __ATOMIC_RELAXED)))
+		if (__builtin_expect(TIMER_GET(&thread->timers[clock], follows_ns) != period_ns, 0) &&
+		    period_ns != 0)
 			timers_arm(thread, (enum timer_clock)clock, period_ns);
 	}
 }

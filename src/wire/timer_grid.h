@@ -72,6 +72,9 @@ struct thread_timer {
 	uint64_t kernel;
 	/* Access by TIMER_GET() and TIMER_SET(); also the fields below that are marked. */
 	volatile bool armed; /* cleared by the handler when it disarms */
+	/* Atomic: period_ns while it is armed with the present signal, else 0. A query that wants this
+	 * period has nothing to do. */
+	uint64_t follows_ns;
 	uint64_t period_ns;
 	uint64_t grid_ns; /* a point of the timer's grid on its clock; the next one, if none repeats */
 	uint64_t cell_ns; /* the beginning of that point's cell */
@@ -163,6 +166,7 @@ static inline int timer_set_on_grid(const struct thread_timer *timer, uint64_t n
 /* The kernel's timer does not run. */
 static inline void timer_mark_disarmed(struct thread_timer *timer)
 {
+	TIMER_SET(timer, follows_ns, 0);
 	TIMER_SET(timer, armed, false);
 	timer->armed_ns = timer->idle_ns = 0;
 }
