@@ -173,6 +173,7 @@ static void count_stored(const struct subject *subject, const struct observation
 
 	if (!counts)
 		return;
+	query_counts_begin(counts);
 	add(&counts->taken, 1);
 	if (subject->tag && seen->type < SAMPLE_QUERY_TYPES) {
 		add(&counts->samples[seen->type], 1);
@@ -189,8 +190,10 @@ static bool store(struct thread *thread, struct ring *ring, const struct subject
 	                                                draft_of(thread)->addresses, max_depth(ring));
 	if (!record_stack(thread, ring, subject, seen, ucontext, &unwound)) {
 		thread_count(thread, LEDGER_DROPPED, 1);
-		if (subject->counts)
+		if (subject->counts) {
+			query_counts_begin(subject->counts);
 			add(&subject->counts->dropped, 1);
+		}
 		return false;
 	}
 	/* Outside its calls another thread may finalize the statement. */
@@ -259,8 +262,10 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	if (cost_ns > COST_MOST_NS) /* or the clock was set */
 		cost_ns = COST_MOST_NS;
 	thread_count(thread, LEDGER_COST_NS, cost_ns);
-	if (tag)
+	if (tag) {
+		query_counts_begin(tag->counts);
 		add(&tag->counts->cost_ns, cost_ns);
+	}
 	budget_check(thread->ring, start);
 }
 

@@ -66,7 +66,9 @@ struct thread {
 		uint64_t seen_ns;            /* when cpu_clock.h last saw the thread run, on the same */
 		uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC when that was read */
 		uint64_t random;             /* state of the thread's random numbers */
-		uint64_t newest_key;         /* time part of its newest query key */
+		uint64_t newest_key;         /* first word of its newest query key */
+		uint64_t key_ms_ns;          /* when the ms began in which it was made, CLOCK_REALTIME, */
+		uint64_t key_ms;             /* and what the keys of that ms begin with */
 		struct wait_now *waiting;    /* of this slot for ever */
 		struct unwind_stack stack;
 		struct thread_timer timers[TIMER_CLOCKS];

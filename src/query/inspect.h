@@ -29,8 +29,7 @@ query_hide(struct query_run *run)
 }
 
 /* The first part of query_show(), which is as good for the runs that follow with the same text;
- * the rest of it for a run that no handler knows yet; and whether the text, which must be there,
- * begins as it did. */
+ * the next part; and whether the text, which must be there, begins as it did. */
 void query_mark(struct query_run *run);
 static inline void query_make_due(struct query_run *run)
 {
@@ -62,12 +61,17 @@ static inline void query_write_open(struct query_run *run)
 	__atomic_store_n(&open->shown, run->version + 1, __ATOMIC_RELEASE);
 }
 
+/* The rest of query_begin(). */
 static inline void query_show_again(struct query_run *run)
 {
-	query_make_due(run);
-	query_write_open(run);
-	/* Release: a thread that sees it shown also sees its content. */
-	__atomic_store_n(&run->version, run->version + 1, __ATOMIC_RELEASE);
+	struct run_start *start = &run->counts.start;
+	uint64_t version = run->version + 1;
+
+	start->text = run->text;
+	/* Release: as in query_make_due(), query_write_open() and query_show(). */
+	__atomic_store_n(&start->state, run->is_logged ? START_DUE : START_KEPT, __ATOMIC_RELEASE);
+	__atomic_store_n(&run->open->shown, version, __ATOMIC_RELEASE);
+	__atomic_store_n(&run->version, version, __ATOMIC_RELEASE);
 }
 
 /* The first bytes of a text, and after its end any. Reads a whole word, which may be more than the text but

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of queries: key, clocks, record.
- *
- * The key is a UUID version 7 (RFC 9562): 48 bits of milliseconds, 12 bits of their fraction, 32 bits
- * of the session's number and 30 random bits. Keys of one thread strictly increase; a counter ensures
- * that if the clock does not advance. Keys of different threads differ by chance. The key contains
- * the session, so that everything with a key, such as a sample, shows which session it belongs to.
+ * Runs of queries: clocks, record.
  */
 #include "query/query.h"
 
@@ -22,6 +17,7 @@
 #include "handler/ring.h"
 #include "handler/running.h"
 #include "query/account.h"
+#include "query/begin.h"
 #include "query/cpu_clock.h"
 #include "query/statement_stats.h"
 #include "query/watch_cost.h"
@@ -29,32 +25,9 @@
 #include "timers/random.h"
 #include "wire/query_record.h"
 
-#define UUID_VERSION 7ull
-#define UUID_VARIANT 2ull
-
-#define NS_PER_MS 1000000ull
-#define FRACTION_BITS 12
-
 /* Texts other than the statement are short by nature; a longer one is cut. */
 #define SIDE_TEXT_MAX 4096u
 #define RING_SHARE 16
-
-static struct query_key make_key(struct thread *thread, uint32_t session, uint64_t now_ns)
-{
-	uint64_t ms = now_ns / NS_PER_MS;
-	uint64_t fraction = (now_ns % NS_PER_MS << FRACTION_BITS) / NS_PER_MS;
-	uint64_t time = ms << FRACTION_BITS | fraction;
-
-	if (time <= thread->newest_key)
-		time = thread->newest_key + 1;
-	thread->newest_key = time;
-	return (struct query_key){
-		.hi = time >> FRACTION_BITS << 16 | UUID_VERSION << FRACTION_BITS |
-		      (time & ((1u << FRACTION_BITS) - 1)),
-		.lo = UUID_VARIANT << 62 | (uint64_t)session << QUERY_SESSION_SHIFT |
-		      random_next(thread) >> (64 - QUERY_SESSION_SHIFT),
-	};
-}
 
 void query_find_frame(struct query_run *run)
 {
@@ -66,61 +39,9 @@ void query_find_frame(struct query_run *run)
 
 /* --- a run ----------------------------------------------------------------------------- */
 
-/* The samples and all fields that follow up to the statement, by a few wide stores. */
-#define COUNTS_CLEARED offsetof(struct query_counts, samples)
-#define COUNTS_CLEARED_SIZE (offsetof(struct query_counts, statement) - COUNTS_CLEARED)
-
-/* The counts that the caller does not set. */
-static void clear_counts(struct query_counts *counts)
+void query_start(struct query_run *run, struct thread *thread)
 {
-	counts->start.state = START_KEPT;
-	counts->start.parent = (struct query_key){ 0 };
-	counts->start.text = NULL;
-	memset((char *)counts + COUNTS_CLEARED, 0, COUNTS_CLEARED_SIZE);
-	counts->worker_wait_ns = counts->cost_ns = counts->taken = 0;
-	counts->has_threads = counts->has_waits = false;
-}
-
-/* With an account and a CPU clock that are good for a while. */
-static inline uint64_t read_clock(struct thread *thread)
-{
-	uint64_t now = fast_clock_ns(&thread->clock);
-
-	if (__builtin_expect(now - thread->account.at_ns >= ACCOUNT_VALID_NS, 0))
-		account_read(thread);
-	else if (__builtin_expect(cpu_clock_is_valid(thread, now), 1))
-		return now;
-	else
-		cpu_clock_before(thread, NULL);
-	return fast_clock_ns(&thread->clock);
-}
-
-HOT_PATH void query_start(struct query_run *run, struct thread *thread)
-{
-	struct query_key key;
-	uint64_t now;
-
-	if (run->is_logged)
-		statement_stats_announce_new();
-	if (__builtin_expect(!run->open, 0))
-		query_find_frame(run);
-	run->execution_ns = run->cpu_ns = run->cpu_estimated_ns = run->prepare_ns = 0;
-	clear_counts(&run->counts);
-	run->counts.start.thread_id = thread->id;
-	now = read_clock(thread);
-	run->account = thread->account;
-	run->labels = labels_entered;
-	run->threads = 0;
-	run->row_times.is_on = false;
-	run->row_times.square = 0;
-	run->row_times.from = ROWS_LEARNED_FROM;
-	run->start_monotonic_ns = run->left_ns = now;
-	run->counts.start.realtime_ns = now + thread->realtime_offset_ns;
-	key = make_key(thread, run->session, run->counts.start.realtime_ns);
-	query_key_set(&run->key, key.hi, key.lo);
-	query_key_set(&run->counts.start.initial, key.hi, key.lo);
-	query_enter_at(run, thread, now);
-	span_run_begin(&run->span, now, run->is_logged);
+	query_begin(run, thread, false);
 }
 
 void query_find_around(struct query_run *run, const struct thread *thread, const void *frame)

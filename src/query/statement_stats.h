@@ -78,13 +78,20 @@ HOT_INLINE bool statement_stats_is_found(uint64_t statement)
 }
 
 /* Between these two, the calling thread, the only one that runs the statement, adds to the result
- * of the first. NULL: use statement_stats_add() for the run. The caller is compiled without
+ * of the first. NULL: find the number again if !statement_stats_is_found(), and use
+ * statement_stats_add() for the run. The caller is compiled without
  * ThreadSanitizer, because another thread may be reading, see statement_counter_read(). */
 HOT_INLINE struct statement_counts *statement_stats_enter(uint64_t statement, uint32_t thread)
 {
-	struct statement_counter *counter = statement ? &statement_entry_of(statement)->counter : NULL;
+	struct statement_counter *counter;
 
-	if (!counter || !biased_lock_reacquire(&counter->biased, thread))
+	/* "(other)": there may be space for the statement now. */
+	if (__builtin_expect((uint32_t)statement == STATEMENT_OTHER ||
+	                             !__atomic_load_n(&statement_stats_most, __ATOMIC_RELAXED),
+	                     0))
+		return NULL;
+	counter = &statement_entry_of(statement)->counter;
+	if (!biased_lock_reacquire(&counter->biased, thread))
 		return NULL;
 	if (__builtin_expect(statement_is_current(counter, statement), 1))
 		return &counter->own;

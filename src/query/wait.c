@@ -204,8 +204,10 @@ __attribute__((noinline)) void wait_describe(struct thread *thread)
 /* A worker's waits are in addition to the time of its query's own thread. */
 static void add_to_worker(struct query_counts *counts, enum wait_sum sum, uint64_t by)
 {
-	if (sum < WAIT_TIMES)
-		__atomic_fetch_add(&counts->worker_wait_ns, by, __ATOMIC_RELAXED);
+	if (sum >= WAIT_TIMES)
+		return;
+	query_counts_begin(counts);
+	__atomic_fetch_add(&counts->worker_wait_ns, by, __ATOMIC_RELAXED);
 }
 
 /* For each query around the code whose stack ends at `sp`; the innermost one's tag, NULL: none. */

@@ -32,6 +32,7 @@ struct query_counts {
 	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
 	uint64_t cost_ns;        /* what its samples took */
 	uint64_t taken;          /* samples of any type, also outside its calls */
+	bool is_counted;         /* atomic: a count is not 0. Else a run that begins clears none */
 	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
 	bool has_waits;          /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
@@ -40,6 +41,12 @@ struct query_counts {
 	const struct open_run *open;
 	const void *slot;
 };
+
+/* Before a count is changed. Relaxed: it belongs to the counts, and a run that begins comes later. */
+static inline void query_counts_begin(struct query_counts *counts)
+{
+	__atomic_store_n(&counts->is_counted, true, __ATOMIC_RELAXED);
+}
 
 /* The tag of samples while a query runs on their thread. */
 struct query_tag {

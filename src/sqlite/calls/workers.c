@@ -41,6 +41,7 @@ static void *queryprof_worker(void *context)
 	if (thread)
 		sampler_pop_worker(thread);
 	/* All that the thread has used. The query waits for it to end. */
+	query_counts_begin(worker.tag.counts);
 	__atomic_add_fetch(&worker.tag.counts->worker_cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID),
 	                   __ATOMIC_RELAXED);
 	return result;

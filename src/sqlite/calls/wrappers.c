@@ -24,6 +24,7 @@
 typedef int exec_callback(void *, int, char **, char **);
 
 static struct real {
+	const struct host_library *library; /* whose functions they are */
 	int (*step)(sqlite3_stmt *);
 	int (*reset)(sqlite3_stmt *);
 	int (*finalize)(sqlite3_stmt *);
@@ -54,7 +55,12 @@ static struct real {
 	int (*lock_and_prepare)(sqlite3 *, const char *, int, unsigned, void *, sqlite3_stmt **,
 	                        const char **);
 	int (*close_any)(sqlite3 *, int);
-} real[HOST_LIBRARIES_MAX];
+} real[HOST_LIBRARIES_MAX] = {
+	{ .library = &host_libraries[0] },
+	{ .library = &host_libraries[1] },
+	{ .library = &host_libraries[2] },
+	{ .library = &host_libraries[3] },
+};
 
 /* A wrapper's body. `number` is a constant wherever it is inlined. */
 #define WRAPPER static inline __attribute__((always_inline))
@@ -70,29 +76,29 @@ static struct real {
  * registers for it. */
 #define WATCHED HOT_PATH static __attribute__((noinline))
 
-WATCHED int queryprof_step_watched(int number, sqlite3_stmt *stmt, const void *caller)
+WATCHED int queryprof_step_watched(const struct real *functions, sqlite3_stmt *stmt, const void *caller)
 {
-	struct hot_call hot;
 	struct run_call step;
-	bool is_hot = statement_step_begin(&hot, &step, OF(number), stmt, FRAME, caller);
-	int rc = real[number].step(stmt);
+	struct hot_call hot = statement_step_begin(&step, functions->library, stmt, FRAME, caller);
+	struct calling *calling = calling_current;
+	int rc = functions->step(stmt);
 
-	statement_step_end(is_hot, &hot, &step, rc, OF(number), FRAME);
+	statement_step_end(hot, calling, &step, rc, functions->library, FRAME);
 	return rc;
 }
 
 WRAPPER int wrap_step(int number, sqlite3_stmt *stmt)
 {
-	return sessions_idle() ? real[number].step(stmt) : queryprof_step_watched(number, stmt, CALLER);
+	return sessions_idle() ? real[number].step(stmt)
+	                       : queryprof_step_watched(&real[number], stmt, CALLER);
 }
 
 /* After a call that has the frame, so it is not a tail call, which would discard the frame. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
-WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
+WATCHED int queryprof_reset_watched(const struct real *functions, sqlite3_stmt *stmt)
 {
-	statement_reset_function *reset = real[number].reset;
-	int rc = statement_is_reset(stmt) ? reset(stmt) : statement_reset(OF(number), stmt, reset, FRAME);
+	int rc = statement_reset(functions->library, stmt, functions->reset, FRAME);
 
 	if (rc == SQLITE_OK)
 		bytecode_read(stmt, FRAME);
@@ -101,12 +107,12 @@ WATCHED int queryprof_reset_watched(int number, sqlite3_stmt *stmt)
 
 WRAPPER int wrap_reset(int number, sqlite3_stmt *stmt)
 {
-	return sessions_idle() ? real[number].reset(stmt) : queryprof_reset_watched(number, stmt);
+	return sessions_idle() ? real[number].reset(stmt) : queryprof_reset_watched(&real[number], stmt);
 }
 
-WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
+WATCHED int queryprof_finalize_watched(const struct real *functions, sqlite3_stmt *stmt)
 {
-	int rc = statement_finalize(OF(number), stmt, real[number].reset, real[number].finalize, FRAME);
+	int rc = statement_finalize(functions->library, stmt, functions->reset, functions->finalize, FRAME);
 
 	KEEP_FRAME();
 	return rc;
@@ -114,7 +120,8 @@ WATCHED int queryprof_finalize_watched(int number, sqlite3_stmt *stmt)
 
 WRAPPER int wrap_finalize(int number, sqlite3_stmt *stmt)
 {
-	return sessions_idle() ? real[number].finalize(stmt) : queryprof_finalize_watched(number, stmt);
+	return sessions_idle() ? real[number].finalize(stmt)
+	                       : queryprof_finalize_watched(&real[number], stmt);
 }
 
 /* sqlite3_exec() frees its statements without sqlite3_finalize(). One that is done

@@ -10,8 +10,7 @@
 #include "query/statement_stats.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
-#include "sqlite/runs/scan_counts.h"
-#include "handover/storing.h"
+#include "sqlite/runs/begin_again.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
 _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&
@@ -24,18 +23,6 @@ void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS])
 {
 	for (int i = 0; i < STATEMENT_COUNTERS; i++)
 		values[i] = host_api(run->session->library)->stmt_status(run->stmt, FIRST_COUNTER + i, 0);
-}
-
-HOT_INLINE void read_at_start(struct run *run)
-{
-	int values[STATEMENT_COUNTERS];
-	const volatile int *counters = runs_counters(run, values);
-
-#pragma GCC unroll 5
-	for (int i = 0; i < STATEMENT_COUNTERS; i++)
-		run->at_start[i] = counters[i];
-	if (__builtin_expect(!run->counters, 0))
-		scan_counts_begin(run);
 }
 
 /* A tag also has the periods, so another one is pushed. */
@@ -55,14 +42,6 @@ static void copy_settings(struct run *run)
 	run->tag_slot = NULL;
 }
 
-/* In a call that has the statement, whose run has ended: whether the run is of this statement. */
-HOT_INLINE bool is_same_text(const struct run *run, const sqlite3_api_routines *api)
-{
-	const char *text = api->sql(run->stmt);
-
-	return text && text == run->query.text && query_is_marked(&run->query);
-}
-
 /* The statement's ended run, if it belongs to this very statement. */
 static struct run *acquire_ended(const struct session *session, const sqlite3_stmt *stmt, uint64_t owner)
 {
@@ -71,7 +50,7 @@ static struct run *acquire_ended(const struct session *session, const sqlite3_st
 
 	run = runs_any_kept() ? runs_acquire_from(stmt, RUN_ENDED, owner, &is_busy) : NULL;
 	if (!run || (run->session == session && runs_is_of_session(run, session) &&
-	             is_same_text(run, host_api(session->library))))
+	             run_is_same_text(run, host_api(session->library))))
 		return run;
 	runs_free(run);
 	return NULL;
@@ -95,7 +74,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.counts.start.bytecode = 0;
 }
 
-HOT_INLINE void start(struct run *run)
+static void start(struct run *run)
 {
 	run->prepared = false;
 	run->tag_thread = NULL;
@@ -103,9 +82,8 @@ HOT_INLINE void start(struct run *run)
 	run->query.is_logged = run->settings.log;
 	run->query.rows = 0;
 	storing_begin(); /* samples will be written */
-	/* Only this thread writes it. */
 	if (calling_current)
-		__atomic_store_n(&calling_current->runs, calling_current->runs + 1, __ATOMIC_RELAXED);
+		run_count_started(calling_current);
 }
 
 /* Finds the statement's values that are read in place: its counters and, for the handler, the
@@ -129,12 +107,7 @@ static void start_query(struct run *run, struct thread *thread)
 	run->query.counts.labels = __atomic_load_n(&run->session->labels.number, __ATOMIC_RELAXED);
 }
 
-static void count_private(struct session *session)
-{
-	__atomic_store_n(&session->private_runs, session->private_runs + 1, __ATOMIC_RELAXED);
-}
-
-struct run *runs_begin_anew(const struct run_begin *how)
+struct run *run_begin(const struct run_begin *how)
 {
 	struct session *session = how->session;
 	struct run *run = how->stmt ? acquire_ended(session, how->stmt, how->owner) : NULL;
@@ -143,7 +116,7 @@ struct run *runs_begin_anew(const struct run_begin *how)
 	if (!run && !(run = runs_claim(how->stmt, how->owner)))
 		return NULL;
 	if (how->is_private) {
-		count_private(session);
+		run_count_private(session);
 	} else if (!session_hold(session)) {
 		runs_free(run);
 		return NULL;
@@ -203,16 +176,10 @@ void runs_name_anew(struct run *run)
 	run->statement = find_statement(run, sqlite3_sql(run->stmt), run->stmt);
 }
 
-/* Its number may belong to another run that ended before. And a statement that has executed less
- * than before is another one, whose preparation was not seen; or the host has reset the counter. */
-HOT_INLINE void name_again(struct run *run)
+void runs_name_again(struct run *run)
 {
-	read_at_start(run);
-	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement)) {
-		run->statement = 0;
-		runs_name_statement(run, run->stmt);
-	}
-	runs_acquire_query_id(run);
+	run->statement = 0;
+	runs_name_statement(run, run->stmt);
 }
 
 void runs_announce(struct run *run)
@@ -224,25 +191,12 @@ void runs_announce(struct run *run)
 void runs_describe(struct run *run)
 {
 	run->query.text = sqlite3_sql(run->stmt);
-	name_again(run);
+	run_read_at_start(run);
+	if (run->at_start[COUNTED_VM_STEPS] < run->vm_steps || !statement_stats_is_found(run->statement))
+		runs_name_again(run);
+	runs_acquire_query_id(run);
 	runs_publish_if_open(run);
 	query_show(&run->query);
-}
-
-/* Its copied settings enable samples, as for every run that begins. */
-HOT_PATH struct run *runs_begin_again(struct run *run, struct session *session,
-                                      const sqlite3_api_routines *api, uint64_t owner, struct thread *thread)
-{
-	if (!runs_is_of_session(run, session) || !runs_has_settings_of(run, session) ||
-	    api->db_handle(run->stmt) != session->db || !is_same_text(run, api))
-		return NULL;
-	__atomic_store_n(&run->owner, owner, __ATOMIC_RELAXED);
-	count_private(session);
-	start(run);
-	name_again(run);
-	start_query(run, thread);
-	query_show_again(&run->query);
-	return run;
 }
 
 bool runs_is_current(const struct run *run)
@@ -333,7 +287,7 @@ static void pause_prepared(struct run *run, sqlite3_stmt *stmt)
 	runs_set_statement(run, stmt);
 	locate_statement_values(run);
 	run->prepared = true;
-	read_at_start(run);
+	run_read_at_start(run);
 }
 
 static void move_texts(struct run *to, struct run *from)

@@ -11,7 +11,6 @@
 /* Of what a run is, and in which call it begins. */
 struct run_begin {
 	struct session *session;
-	const struct host_library *library; /* whose call it is */
 	struct thread *thread;
 	sqlite3_stmt *stmt; /* NULL: of none yet */
 	uint64_t owner;     /* the call's number */
@@ -19,19 +18,9 @@ struct run_begin {
 	bool is_private; /* the session is now */
 };
 
-struct run *runs_begin_anew(const struct run_begin *how);
-struct run *runs_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
-                             uint64_t owner, struct thread *thread);
-
-/* Begins a run, and its clocks. With `slot` NULL, finds a slot or takes a free one; returns NULL
- * if the table is full (counted), otherwise runs_describe() or a similar function must follow.
- * With `slot`, the statement's ended run begins again, visible immediately, on a private session;
- * NULL if it belongs to another session or text, or the settings have changed. */
-HOT_INLINE struct run *run_begin(struct run *slot, struct run_begin how)
-{
-	return slot ? runs_begin_again(slot, how.session, host_api(how.library), how.owner, how.thread)
-	            : runs_begin_anew(&how);
-}
+/* Begins a run, and its clocks. NULL: the table is full (counted); otherwise runs_describe() or a
+ * similar function must follow. begin_again.h has the quicker way. */
+struct run *run_begin(const struct run_begin *how);
 
 /* Keeps an ended run for the statement that this preparation has made, which names it from now
  * on. NULL: the table is full. */
@@ -48,6 +37,9 @@ void runs_name_statement(struct run *run, const sqlite3_stmt *stmt);
 
 /* In a call that has the statement, which SQLite has prepared again since, so it has another program. */
 void runs_name_anew(struct run *run);
+
+/* The number that the run has may belong to another statement now: finds it again. */
+COLD_PATH void runs_name_again(struct run *run);
 
 /* SQLite's counts of the run's statement until now. */
 COLD_PATH void runs_read_counters(const struct run *run, int values[STATEMENT_COUNTERS]);

@@ -10,22 +10,11 @@
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/run_caller.h"
 #include "sqlite/runs/scan_counts.h"
-#include "sqlite/runs/begin.h"
-
-/* `run` is one that is logged at all. */
-HOT_INLINE bool is_worth_a_line(const struct run *run)
-{
-	return query_is_worth_a_row(&run->query, run->settings.min_duration_ns);
-}
+#include "sqlite/runs/end_plain.h"
 
 bool runs_worth_logging(const struct run *run)
 {
-	return run->settings.log && !run->is_queryprofs && is_worth_a_line(run);
-}
-
-static uint64_t spent(const struct run *run, enum counted which, const volatile int now[STATEMENT_COUNTERS])
-{
-	return (uint32_t)now[which] - (uint32_t)run->at_start[which];
+	return run->settings.log && !run->is_queryprofs && run_is_worth_a_line(run);
 }
 
 static void add_counters(struct query_work *work, struct run *run)
@@ -33,11 +22,11 @@ static void add_counters(struct query_work *work, struct run *run)
 	int values[STATEMENT_COUNTERS];
 	const volatile int *now = runs_counters(run, values);
 
-	work->vm_steps = spent(run, COUNTED_VM_STEPS, now);
-	work->fullscan_steps = spent(run, COUNTED_FULLSCAN_STEPS, now);
-	work->sorts = spent(run, COUNTED_SORTS, now);
-	work->autoindexes = spent(run, COUNTED_AUTOINDEXES, now);
-	work->reprepares = spent(run, COUNTED_REPREPARES, now);
+	work->vm_steps = run_spent(run, COUNTED_VM_STEPS, now[COUNTED_VM_STEPS]);
+	work->fullscan_steps = run_spent(run, COUNTED_FULLSCAN_STEPS, now[COUNTED_FULLSCAN_STEPS]);
+	work->sorts = run_spent(run, COUNTED_SORTS, now[COUNTED_SORTS]);
+	work->autoindexes = run_spent(run, COUNTED_AUTOINDEXES, now[COUNTED_AUTOINDEXES]);
+	work->reprepares = run_spent(run, COUNTED_REPREPARES, now[COUNTED_REPREPARES]);
 	run->vm_steps = now[COUNTED_VM_STEPS];
 }
 
@@ -143,6 +132,8 @@ static void count(struct run *run, const struct thread *thread, const struct que
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
 		query_forget_bytecode(&run->query);
+	} else if (!statement_stats_is_found(run->statement)) {
+		runs_name_again(run); /* its number belongs to another one, or it is in "(other)" */
 	}
 	query_count(&run->query, run->statement, thread->id, run->prepared ? NULL : work);
 }
@@ -154,30 +145,7 @@ static void end_span(struct run *run, bool is_logged, bool is_preparation, bool 
 	query_end_span(&run->query, &end);
 }
 
-static bool is_failure(int rc)
-{
-	return rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
-}
-
-/* `run` belongs to a statement. False: it has more to count than most. */
-HOT_INLINE bool count_plain(struct run *run, const struct thread *thread, int rc)
-{
-	int values[STATEMENT_COUNTERS];
-	const volatile int *now;
-
-	if (is_failure(rc))
-		return false;
-	now = runs_counters(run, values);
-	if (spent(run, COUNTED_SORTS, now) | spent(run, COUNTED_AUTOINDEXES, now) |
-	    spent(run, COUNTED_REPREPARES, now))
-		return false;
-	run->vm_steps = now[COUNTED_VM_STEPS];
-	return query_count_plain(&run->query, run->statement, thread->id, spent(run, COUNTED_VM_STEPS, now),
-	                         spent(run, COUNTED_FULLSCAN_STEPS, now));
-}
-
-static __attribute__((noinline)) void record_more(struct run *run, struct run_result result, bool is_counted,
-                                                  bool is_wanted)
+void runs_record_more(struct run *run, struct run_result result, bool is_counted, bool is_wanted)
 {
 	struct query_work work = { .rows = run->query.rows };
 	int rc = result.rc;
@@ -185,7 +153,7 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 
 	if (run->stmt)
 		add_counters(&work, run);
-	if (is_failure(rc))
+	if (run_is_failure(rc))
 		work.exception_code = rc = extend(run, rc, result.is_locked);
 	if (!is_counted)
 		count(run, result.thread, &work);
@@ -201,16 +169,6 @@ static __attribute__((noinline)) void record_more(struct run *run, struct run_re
 	else
 		write_statement_line(run, &work);
 	run_caller_forget(run);
-}
-
-/* Most runs are only counted. `has_stepped`: it belongs to a statement, and was more than prepared.
- * `is_wanted`: it gets a row. */
-HOT_INLINE void record(struct run *run, const struct run_result *result, bool has_stepped, bool is_wanted)
-{
-	bool is_counted = has_stepped && count_plain(run, result->thread, result->rc);
-
-	if (!is_counted || is_wanted || is_worth_a_line(run) || span_run_is_wanted(&run->query.span))
-		record_more(run, *result, is_counted, is_wanted);
 }
 
 static void end_preparation(struct run *run, struct run_result result)
@@ -257,7 +215,7 @@ static void end_executed(struct run *run, struct run_result result, bool is_insi
 	if (run->prepared) /* and never stepped */
 		query_resume(&run->query, result.thread);
 	if (is_there && run->settings.log && !run->is_queryprofs)
-		record(run, &result, run->stmt && !run->prepared, is_wanted);
+		run_record(run, &result, run->stmt && !run->prepared, is_wanted);
 	if (!is_there || !run->stmt || !run->query.text || run->is_queryprofs ||
 	    run->session->has_trace_callback)
 		runs_release(run);
@@ -277,38 +235,14 @@ static __attribute__((noinline)) void end_any(struct run *run, struct run_result
 		end_executed(run, result, is_inside);
 }
 
-/* Whether end_any() would do no more than end_plain(), as for nearly all runs: a later run of a
- * statement that has not waited for a lock, nor was refused one. The thread has the session now. */
-HOT_INLINE bool is_plain(const struct run *run, const struct session *session, const struct thread *thread,
-                         int rc)
-{
-	/* A kept run is a statement's, and has a text. */
-	return run->kept && !run->is_queryprofs && !run->prepared && !run->tag_thread && run->settings.log &&
-	       !(__atomic_load_n(&run->owner, __ATOMIC_RELAXED) & OWNER_GONE) &&
-	       runs_is_of_session(run, session) && session->db && !session->has_trace_callback &&
-	       !(thread->waiting->since | thread->waiting->lock) && !locks_is_refusal(rc);
-}
-
-HOT_INLINE void end_plain(struct run *run, struct session *session, struct run_result result)
-{
-	bool is_wanted = __atomic_load_n(&session->transaction.open.number, __ATOMIC_RELAXED) &&
-	                 transaction_run_ends(session, run, result.rc);
-
-	record(run, &result, true, is_wanted);
-	query_hide(&run->query);
-	span_run_abandon(&run->query.span, true);
-	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
-}
-
 HOT_PATH void run_end(struct run *run, struct run_result result)
 {
 	struct session *session = run->session;
 	struct thread *thread = result.thread;
 	bool is_inside = thread && run->is_private && session_enter_private(session, thread->id);
 
-	if (is_inside && is_plain(run, session, thread, result.rc))
-		end_plain(run, session, result);
+	if (is_inside && run_is_plain(run, session, thread, result.rc))
+		run_end_plain(run, session, result);
 	else
 		end_any(run, result, is_inside);
 	if (is_inside)

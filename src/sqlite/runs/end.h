@@ -20,6 +20,9 @@ struct run_result {
  * its statement includes its time. */
 void run_end(struct run *run, struct run_result result);
 
+/* What is rare: counts the run if it is not counted yet, and writes its row if it gets one. */
+void runs_record_more(struct run *run, struct run_result result, bool is_counted, bool is_wanted);
+
 /* Whether it has samples, or took long enough. */
 bool runs_worth_logging(const struct run *run);
 

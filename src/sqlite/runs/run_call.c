@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/run_call.h"
 
+#include "sqlite/runs/begin_again.h"
+#include "sqlite/runs/end_plain.h"
 #include "sqlite/runs/run_caller.h"
 #include "timers/nesting.h"
 
@@ -31,6 +33,7 @@ static void add_counts(const struct run_call *call, const struct query_counts *c
 {
 	struct query_counts *own = &call->run->query.counts;
 
+	query_counts_begin(own);
 	own->taken += __atomic_load_n(&counts->taken, __ATOMIC_RELAXED) - call->taken;
 	for (int type = 0; type < SAMPLE_QUERY_TYPES; type++) {
 		own->samples[type] +=
@@ -83,7 +86,7 @@ bool run_call_begin(struct run_call *call, struct run_begin how)
 	struct run *run;
 
 	how.owner = call->call.number;
-	run = run_begin(NULL, how);
+	run = run_begin(&how);
 	if (!run)
 		return false;
 	set_around(run, &call->call, how.thread);
@@ -115,24 +118,127 @@ void run_call_return(struct run_call *call, int rc)
 	             (struct run_result){ thread, rc, .is_locked = call->mutex != NULL, .is_in_call = true });
 }
 
-/* --- of a hot call ------------------------------------------------------------------------- */
+/* --- a hot call ----------------------------------------------------------------------------- */
 
-struct run_call hot_call_spill(struct hot_call call, const struct host_library *library, const void *frame)
+/* Takes the thread's first slot, which is free. Its fields stay the same from row to row. */
+HOT_INLINE void acquire_slot(struct calling *calling, struct run *run, uint64_t number,
+                             const struct host_library *library, const void *frame)
 {
-	return (struct run_call){ .call = { .calling = call.calling,
-		                            .slot = call.calling->slots,
+	struct call_slot *slot = calling->slots;
+
+	if (slot->run != run) {
+		slot->library = library;
+		slot->running = slot->run = run;
+		slot->is_quiet = slot->is_exec = slot->is_orphan = false;
+		slot->newest_row = NULL;
+	}
+	slot->frame = (uintptr_t)frame;
+	slot->frame_return = frame_return_address(slot->frame);
+	__atomic_store_n(&slot->number, number, __ATOMIC_RELAXED);
+	calling->used = 1;
+}
+
+HOT_INLINE void release_slot(struct calling *calling)
+{
+	call_slot_free(calling->slots);
+	calling->used = 0;
+}
+
+/* While the session is private. If a statement was freed unseen, another one at its address is not in the
+ * middle of a run. */
+HOT_INLINE bool acquire_open(struct run *run, const struct session *session,
+                             const struct host_library *library, sqlite3_stmt *stmt, uint64_t number)
+{
+	return !run->prepared && host_api(library)->stmt_busy(stmt) &&
+	       runs_acquire_private(run, session, stmt, number);
+}
+
+/* The thread does not follow the call in this way. */
+static const struct hot_call not_hot;
+
+HOT_INLINE struct hot_call begin_hot(const struct host_library *library, sqlite3_stmt *stmt,
+                                     const void *frame, struct calling *calling, struct run *run,
+                                     bool is_step)
+{
+	struct thread *thread = thread_current;
+	struct session *session;
+	bool is_acquired;
+	uint64_t number;
+
+	if (calling->used || !thread || thread->nesting || !sampler_ring())
+		return not_hot;
+	session = runs_guess_session(run, stmt);
+	if (!session || !session_enter_private_again(session, thread->id))
+		return not_hot;
+	number = calling_number(calling);
+	acquire_slot(calling, run, number, library, frame);
+	if (is_step && runs_has_ended(run)) {
+		is_acquired = run_begin_again(run, session, host_api(library), calling, number, thread);
+	} else {
+		is_acquired = acquire_open(run, session, library, stmt, number);
+		if (is_acquired && is_step)
+			query_enter_row(&run->query, thread);
+		else if (is_acquired)
+			query_enter(&run->query, thread);
+	}
+	session_leave_private(session);
+	if (!is_acquired) {
+		release_slot(calling);
+		return not_hot;
+	}
+	runs_push_alone(run, thread, frame);
+	return (struct hot_call){ run, number };
+}
+
+HOT_PATH struct hot_call hot_call_step(const struct host_library *library, sqlite3_stmt *stmt,
+                                       const void *frame)
+{
+	struct calling *calling = calling_current;
+	struct run *run = calling ? *calling_recent(calling, stmt) : NULL;
+
+	return run ? begin_hot(library, stmt, frame, calling, run, true) : not_hot;
+}
+
+HOT_PATH struct hot_call hot_call_reset(const struct host_library *library, sqlite3_stmt *stmt,
+                                        const void *frame, struct calling *calling, struct run *run)
+{
+	return begin_hot(library, stmt, frame, calling, run, false);
+}
+
+struct run_call hot_call_spill(struct hot_call call, struct calling *calling,
+                               const struct host_library *library, const void *frame)
+{
+	return (struct run_call){ .call = { .calling = calling,
+		                            .slot = calling->slots,
 		                            .number = call.number,
 		                            .library = library,
 		                            .frame = frame },
 		                  .run = call.run };
 }
 
-HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number,
-                           int rc)
+/* False: it is not the plain end of a run. */
+HOT_INLINE bool end_plainly(struct run *run, struct thread *thread, int rc)
 {
-	if (thread != thread_current || calling->used != 1 || call_slot_number(calling->slots) != number ||
-	    !runs_is_own(run, number) || thread->nesting != 1 || thread->queries[0].number != run->tag ||
-	    !sampler_ring())
+	struct session *session = run->session;
+	bool is_plain;
+
+	if (!run->is_private || !session_enter_private_again(session, thread->id))
+		return false;
+	is_plain = run_is_plain(run, session, thread, rc);
+	if (is_plain)
+		run_end_plain(run, session,
+		              (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
+	session_leave_private(session);
+	return is_plain;
+}
+
+HOT_PATH bool hot_call_end(struct run *run, struct calling *calling, uint64_t number, int rc)
+{
+	struct thread *thread = run->tag_thread;
+
+	if (!thread || thread != thread_current || calling->used != 1 ||
+	    call_slot_number(calling->slots) != number || !runs_is_own(run, number) || thread->nesting != 1 ||
+	    thread->queries[0].number != run->tag || !sampler_ring())
 		return false;
 	nesting_set(thread, 0);
 	if (rc == SQLITE_ROW)
@@ -140,7 +246,8 @@ HOT_PATH bool hot_call_end(struct run *run, struct thread *thread, struct callin
 	else
 		query_leave(&run->query, thread);
 	run->tag_thread = NULL;
-	pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
-	hot_call_release_slot(calling);
+	if (rc == SQLITE_ROW || !end_plainly(run, thread, rc))
+		pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
+	release_slot(calling);
 	return true;
 }

@@ -7,7 +7,8 @@
  * A hot call: the next row, the reset or the next run of a statement that the thread recently worked
  * for. The thread is in no other call, and the session is private to it. Nearly all steps of all
  * hosts are such calls, so nothing is looked up, and they reuse what earlier calls left: the thread's
- * slot among its calls (calling.h), its tag (timers/push.h), and the run.
+ * slot among its calls (calling.h), its tag (timers/push.h), and the run. The beginning of a call is one
+ * function, with the beginning of a run in it (begin_again.h), and so is its end (end_plain.h).
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
 #define QUERYPROF_SQLITE_RUNS_RUN_CALL_H
@@ -62,98 +63,27 @@ void run_call_return(struct run_call *call, int rc);
 
 /* --- a hot call ---------------------------------------------------------------------------- */
 
-/* In registers: never take its address across a call. */
+/* In two registers. */
 struct hot_call {
-	struct calling *calling;
-	struct thread *thread;
-	struct run *run;
+	struct run *run; /* NULL: it is not a hot call */
 	uint64_t number;
 };
 
-/* While the session is private. Then the call owns the run, whose clocks are running. If a
- * statement was freed unseen, another one at its address is not in the middle of a run. */
-HOT_INLINE bool hot_call_acquire(const struct hot_call *call, struct session *session,
-                                 const struct host_library *library, sqlite3_stmt *stmt, bool may_begin)
-{
-	struct run *run = call->run;
+/* Around the real call. The call owns the run, whose clocks are running. A step may begin the run again. A
+ * reset is given the thread's table of calls, and the run that calling_recent() has there; neither is NULL.
+ */
+struct hot_call hot_call_step(const struct host_library *library, sqlite3_stmt *stmt, const void *frame);
+struct hot_call hot_call_reset(const struct host_library *library, sqlite3_stmt *stmt, const void *frame,
+                               struct calling *calling, struct run *run);
 
-	if (runs_has_ended(run))
-		return may_begin && run->stmt == stmt &&
-		       run_begin(run, (struct run_begin){ .session = session,
-		                                          .library = library,
-		                                          .thread = call->thread,
-		                                          .owner = call->number });
-	if (run->prepared || !host_api(library)->stmt_busy(stmt) ||
-	    !runs_acquire_private(run, session, stmt, call->number))
-		return false;
-	if (may_begin) /* a step */
-		query_enter_row(&run->query, call->thread);
-	else
-		query_enter(&run->query, call->thread);
-	return true;
-}
-
-/* Takes the thread's first slot, which is free. Its fields stay the same from row to row. */
-HOT_INLINE void hot_call_acquire_slot(const struct hot_call *call, const struct host_library *library,
-                                      const void *frame)
-{
-	struct call_slot *slot = call->calling->slots;
-
-	if (slot->run != call->run) {
-		slot->library = library;
-		slot->running = slot->run = call->run;
-		slot->is_quiet = slot->is_exec = slot->is_orphan = false;
-		slot->newest_row = NULL;
-	}
-	slot->frame = (uintptr_t)frame;
-	slot->frame_return = frame_return_address(slot->frame);
-	__atomic_store_n(&slot->number, call->number, __ATOMIC_RELAXED);
-	call->calling->used = 1;
-}
-
-HOT_INLINE void hot_call_release_slot(struct calling *calling)
-{
-	call_slot_free(calling->slots);
-	calling->used = 0;
-}
-
-/* `may_begin`: the run may begin again. False: it is not a hot call. */
-HOT_INLINE bool hot_call_enter(struct hot_call *call, const struct host_library *library, sqlite3_stmt *stmt,
-                               const void *frame, bool may_begin)
-{
-	struct calling *calling = calling_current;
-	struct thread *thread = thread_current;
-	struct session *session;
-	struct run *run;
-	bool is_busy;
-
-	if (!calling || !(run = *calling_recent(calling, stmt)) || calling->used || !thread ||
-	    thread->nesting || !sampler_ring())
-		return false;
-	session = runs_guess_session(run, stmt);
-	if (!session || !session_enter_private_again(session, thread->id))
-		return false;
-	*call = (struct hot_call){ calling, thread, run, calling_number(calling) };
-	hot_call_acquire_slot(call, library, frame);
-	is_busy = hot_call_acquire(call, session, library, stmt, may_begin);
-	session_leave_private(session);
-	if (!is_busy) {
-		hot_call_release_slot(calling);
-		return false;
-	}
-	runs_push_alone(run, thread, frame);
-	return true;
-}
-
-/* Ends a call that hot_call_enter() accepted. False: the thread is not in the state in which
- * hot_call_enter() left it, because a coroutine of the host or a signal handler that jumped may
- * have changed everything; the call ends like any other (hot_call_spill). Not inlined: the call
- * may end on another thread than it began on, and the caller may have kept the first one's thread
- * pointer. */
-bool hot_call_end(struct run *run, struct thread *thread, struct calling *calling, uint64_t number, int rc);
+/* Ends it, which began in `calling`. False: the thread is not in the state in which the call was begun,
+ * because a coroutine of the host or a signal handler that jumped may have changed everything; the call ends
+ * like any other (hot_call_spill). Not inlined: the call may end on another thread than it began on, and the
+ * caller may have kept the first one's thread pointer. */
+bool hot_call_end(struct run *run, struct calling *calling, uint64_t number, int rc);
 
 /* The same call, as any other. */
-COLD_PATH struct run_call hot_call_spill(struct hot_call call, const struct host_library *library,
-                                         const void *frame);
+COLD_PATH struct run_call hot_call_spill(struct hot_call call, struct calling *calling,
+                                         const struct host_library *library, const void *frame);
 
 #endif

@@ -244,8 +244,8 @@ static int reset_prepared(struct run_call *call, sqlite3_stmt *stmt, statement_r
 	return rc;
 }
 
-static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stmt,
-                           statement_reset_function *reset, const void *frame)
+int statement_reset_any(const struct host_library *library, sqlite3_stmt *stmt,
+                        statement_reset_function *reset, const void *frame)
 {
 	struct session *session = session_to_end(library, stmt, false);
 	struct run_call call;
@@ -263,24 +263,11 @@ static int reset_otherwise(const struct host_library *library, sqlite3_stmt *stm
 	return rc;
 }
 
-HOT_PATH int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
-                             statement_reset_function *reset, const void *frame)
-{
-	struct hot_call hot;
-	struct run_call call;
-	int rc;
-
-	if (!hot_call_enter(&hot, library, stmt, frame, false))
-		return reset_otherwise(library, stmt, reset, frame);
-	rc = reset(stmt);
-	statement_step_end(true, &hot, &call, rc, library, frame);
-	return rc;
-}
-
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
 	struct session *session = session_to_end(library, stmt, true);
+	struct run *recent = calling_current ? *calling_recent(calling_current, stmt) : NULL;
 	int reset_rc = SQLITE_OK, rc;
 	bool is_busy = false;
 	struct run_call call;
@@ -290,7 +277,7 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 		return finalize(stmt);
 	}
 	runs_enter_call(&call.call, library, frame);
-	if (!statement_has_ended(calling_current, stmt) && acquire_run_to_end(&call, session, stmt, &is_busy))
+	if (!statement_has_ended(recent, stmt) && acquire_run_to_end(&call, session, stmt, &is_busy))
 		reset_rc = reset_and_end(&call, reset);
 	if (reset_rc == SQLITE_OK)
 		bytecode_read(stmt, frame);

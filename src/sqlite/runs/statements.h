@@ -17,25 +17,25 @@ void statement_step_begin_any(struct run_call *step, const struct host_library *
                               const void *frame, const void *caller);
 void statement_step_end_any(struct run_call *step, int rc);
 
-/* Around sqlite3_step(). True: `hot` has the call, else `step`. */
-HOT_INLINE bool statement_step_begin(struct hot_call *hot, struct run_call *step,
-                                     const struct host_library *library, sqlite3_stmt *stmt,
-                                     const void *frame, const void *caller)
+/* Around sqlite3_step(). */
+HOT_INLINE struct hot_call statement_step_begin(struct run_call *step, const struct host_library *library,
+                                                sqlite3_stmt *stmt, const void *frame, const void *caller)
 {
-	bool is_hot = hot_call_enter(hot, library, stmt, frame, true);
+	struct hot_call hot = hot_call_step(library, stmt, frame);
 
-	if (!is_hot)
+	if (__builtin_expect(!hot.run, 0))
 		statement_step_begin_any(step, library, stmt, frame, caller);
-	return is_hot;
+	return hot;
 }
 
-HOT_INLINE void statement_step_end(bool is_hot, const struct hot_call *hot, struct run_call *step, int rc,
-                                   const struct host_library *library, const void *frame)
+/* `calling`: that of the thread, directly after the beginning. */
+HOT_INLINE void statement_step_end(struct hot_call hot, struct calling *calling, struct run_call *step,
+                                   int rc, const struct host_library *library, const void *frame)
 {
-	if (is_hot && hot_call_end(hot->run, hot->thread, hot->calling, hot->number, rc))
+	if (__builtin_expect(hot.run != NULL, 1) && hot_call_end(hot.run, calling, hot.number, rc))
 		return;
-	if (is_hot)
-		*step = hot_call_spill(*hot, library, frame);
+	if (hot.run)
+		*step = hot_call_spill(hot, calling, library, frame);
 	statement_step_end_any(step, rc);
 }
 
@@ -58,17 +58,15 @@ void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 
 typedef int statement_reset_function(sqlite3_stmt *);
 
-/* Resets the statement through `reset`, as part of its run if one is open, which
- * ends with it. Returns what `reset` returns. A statement without a run does not need this call. */
-int statement_reset(const struct host_library *library, sqlite3_stmt *stmt, statement_reset_function *reset,
-                    const void *frame);
+/* Resets the statement through `reset`, as part of its run if one is open, which ends with it. Returns what
+ * `reset` returns. */
+int statement_reset_any(const struct host_library *library, sqlite3_stmt *stmt,
+                        statement_reset_function *reset, const void *frame);
 
 /* Whether the thread's newest run of the statement has ended. */
-HOT_INLINE bool statement_has_ended(const struct calling *calling, const sqlite3_stmt *stmt)
+HOT_INLINE bool statement_has_ended(const struct run *recent, const sqlite3_stmt *stmt)
 {
-	const struct run *run = calling ? *calling_recent((struct calling *)calling, stmt) : NULL;
-
-	return run && runs_guess_session(run, stmt) && runs_has_ended(run);
+	return recent && runs_has_ended(recent) && runs_guess_session(recent, stmt);
 }
 
 /* Whether a call without a run can remain unrecorded: the thread is in no other call, and there is
@@ -79,12 +77,25 @@ static inline bool calling_is_alone(const struct calling *calling)
 	return calling && !calling->used && !__atomic_load_n(&host_libraries[1].api, __ATOMIC_RELAXED);
 }
 
-/* Both conditions hold: sqlite3_reset() of this statement can go straight to SQLite. */
-HOT_INLINE bool statement_is_reset(const sqlite3_stmt *stmt)
+/* The same. A statement whose run has ended goes straight to SQLite. */
+HOT_INLINE int statement_reset(const struct host_library *library, sqlite3_stmt *stmt,
+                               statement_reset_function *reset, const void *frame)
 {
-	const struct calling *calling = calling_current;
+	struct calling *calling = calling_current;
+	struct run *recent = calling ? *calling_recent(calling, stmt) : NULL;
+	struct hot_call hot = { .run = NULL };
+	struct run_call call;
+	int rc;
 
-	return calling_is_alone(calling) && statement_has_ended(calling, stmt);
+	if (statement_has_ended(recent, stmt) && calling_is_alone(calling))
+		return reset(stmt);
+	if (recent)
+		hot = hot_call_reset(library, stmt, frame, calling, recent);
+	if (__builtin_expect(!hot.run, 0))
+		return statement_reset_any(library, stmt, reset, frame);
+	rc = reset(stmt);
+	statement_step_end(hot, calling, &call, rc, library, frame);
+	return rc;
 }
 
 /* To finalize is to reset and to free. Resets first, if the statement has an open run, so that

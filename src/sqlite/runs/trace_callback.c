@@ -46,8 +46,8 @@ static void start(struct session *session, sqlite3_stmt *stmt, struct calling *c
 		runs_give_back(run); /* prepared again in the middle of its run */
 	if (run || is_busy)
 		return;
-	run = run_begin(NULL, (struct run_begin){
-				      .session = session, .thread = thread, .stmt = stmt, .owner = number });
+	run = run_begin(
+		&(struct run_begin){ .session = session, .thread = thread, .stmt = stmt, .owner = number });
 	if (!run)
 		return;
 	runs_describe(run);
