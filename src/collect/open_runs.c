@@ -7,45 +7,7 @@
 #include "handler/ring.h"
 #include "wire/query_record.h"
 
-static struct open_runs *here; /* atomic */
-
-static uint32_t used; /* atomic: of this process, as a child's entries are at the same addresses */
-
-size_t open_runs_bytes(void)
-{
-	return sizeof(struct open_runs);
-}
-
-void open_runs_attach(void *memory)
-{
-	struct open_runs *table = memory;
-
-	table->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
-	/* Release: with open_runs_acquire(). */
-	__atomic_store_n(&here, table, __ATOMIC_RELEASE);
-}
-
-void open_runs_detach_in_child(void)
-{
-	if (here)
-		here->is_left = 1;
-	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
-}
-
-struct open_run *open_runs_acquire(void)
-{
-	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
-	uint32_t index;
-
-	if (!table || __atomic_load_n(&used, __ATOMIC_RELAXED) >= OPEN_RUNS)
-		return NULL;
-	index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED);
-	if (index >= OPEN_RUNS)
-		return NULL;
-	/* Relaxed: the other process reads it after this one has ended. */
-	__atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
-	return &table->entries[index].run;
-}
+struct shared_entries open_runs = SHARED_ENTRIES(struct open_runs, run.shown);
 
 /* A library whose text is too long is unknown. It is nearly always that of the previous run. */
 static void copy_name(char *to, size_t most, const char *name)
@@ -90,7 +52,7 @@ void open_runs_forget_bytecode(struct open_run *run)
 
 void open_runs_note_user_id(void)
 {
-	struct open_runs *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
+	struct open_runs *table = (struct open_runs *)__atomic_load_n(&open_runs.here, __ATOMIC_ACQUIRE);
 
 	if (table)
 		__atomic_store_n(&table->had_user_ids, 1, __ATOMIC_RELAXED);
@@ -98,14 +60,9 @@ void open_runs_note_user_id(void)
 
 /* --- copies: of a process that writes at any moment, or was killed at any ----------------------------- */
 
-static uint32_t count_of(const struct open_runs *left)
+static uint32_t count_of(const struct open_runs *copy)
 {
-	return left->is_left ? 0 : left->used < OPEN_RUNS ? left->used : OPEN_RUNS;
-}
-
-size_t open_runs_used_bytes(const void *memory)
-{
-	return OPEN_RUNS_FRONT + count_of(memory) * sizeof(struct open_run_entry);
+	return shared_entries_count(&open_runs, copy);
 }
 
 static const char *name_in(char *name, size_t size)
@@ -144,23 +101,6 @@ bool open_runs_find(void *memory, struct query_key key, struct open_run_texts *t
 		return false;
 	*texts = texts_of(entry);
 	return true;
-}
-
-uint32_t open_runs_keep_steady(void *copy, const void *earlier, const void *later)
-{
-	const struct open_runs *before = earlier, *after = later;
-	struct open_runs *kept = copy;
-	uint32_t changed = 0;
-
-	for (uint32_t i = 0; i < count_of(kept); i++) {
-		bool is_steady = i < count_of(before) && i < count_of(after) &&
-		                 before->entries[i].run.shown == after->entries[i].run.shown;
-
-		changed += !is_steady;
-		if (!is_steady)
-			kept->entries[i].run.shown = 0;
-	}
-	return changed;
 }
 
 static struct run_start start_of(const struct open_run_entry *entry, uint64_t realtime_ns);

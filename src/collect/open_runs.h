@@ -14,22 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collect/shared_entries.h"
 #include "wire/open_run.h"
 
 struct ring;
 
-size_t open_runs_bytes(void);
+/* Its entries are of struct open_run_entry, which begins with a struct open_run. */
+extern struct shared_entries open_runs;
 
 /* --- in the process of the runs -------------------------------------------------------------------- */
-
-/* `memory`: open_runs_bytes() of zeros, which stay. In a forked child again, at the same address. */
-void open_runs_attach(void *memory);
-
-/* In a forked child that gets no such memory, and might otherwise write into its parent's. */
-void open_runs_detach_in_child(void);
-
-/* A new entry; NULL: there is no such memory, or it is full. */
-struct open_run *open_runs_acquire(void);
 
 struct open_run_description {
 	const char *text, *database, *library; /* NULL: none */
@@ -52,10 +45,6 @@ void open_runs_note_user_id(void);
 
 /* --- in the other process, which has a copy ------------------------------------------------------------ */
 
-/* Bytes of the part that is in use, by the first OPEN_RUNS_FRONT of them. */
-#define OPEN_RUNS_FRONT offsetof(struct open_runs, entries)
-size_t open_runs_used_bytes(const void *memory);
-
 /* What is known of the run with this key. Texts are in the copy; NULL: not known. False: the run
  * is not open. */
 struct open_run_texts {
@@ -73,10 +62,6 @@ struct open_run_view {
 	struct open_run_texts texts;
 };
 bool open_runs_next(void *memory, uint32_t *from, struct open_run_view *view);
-
-/* Hides in the copy what differs between an earlier copy and a later one: it may be of two runs. Returns how
- * many these are. */
-uint32_t open_runs_keep_steady(void *copy, const void *earlier, const void *later);
 
 /* How long the session's open runs have been in calls. */
 uint64_t open_runs_executed_ns(const void *memory, uint32_t session, uint64_t until_ns);

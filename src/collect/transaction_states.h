@@ -13,33 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collect/shared_entries.h"
 #include "wire/transaction_state.h"
 
 struct ring;
 
-size_t transaction_states_bytes(void);
-
-/* --- in the process of the transactions ---------------------------------------------------------------- */
-
-/* `memory`: transaction_states_bytes() of zeros, which stay. In a forked child again, at the same address. */
-void transaction_states_attach(void *memory);
-
-/* In a forked child that gets no such memory, and might otherwise write into its parent's. */
-void transaction_states_detach_in_child(void);
-
-/* A new entry; NULL: there is no such memory, or it is full. */
-struct transaction_state *transaction_states_acquire(void);
+extern struct shared_entries transaction_states;
 
 /* --- in the other process, which has copies --------------------------------------------------------------
  */
-
-/* Bytes of the part that is in use, by the first TRANSACTION_STATES_FRONT of them. */
-#define TRANSACTION_STATES_FRONT offsetof(struct transaction_states, entries)
-size_t transaction_states_used_bytes(const void *memory);
-
-/* Removes from the copy what differs between an earlier copy and a later one: it may be of two transactions.
- * Returns how many these are. */
-uint32_t transaction_states_keep_steady(void *copy, const void *earlier, const void *later);
 
 /* The next open transaction from number `*from` on; advances `*from` past it. Texts end in a zero. NULL:
  * there is no further one. */

@@ -86,12 +86,12 @@ static size_t runs_offset(size_t ring_bytes)
 
 static size_t transactions_offset(size_t ring_bytes)
 {
-	return runs_offset(ring_bytes) + whole_pages(open_runs_bytes());
+	return runs_offset(ring_bytes) + whole_pages(shared_entries_bytes(&open_runs));
 }
 
 static size_t spans_offset(size_t ring_bytes)
 {
-	return transactions_offset(ring_bytes) + whole_pages(transaction_states_bytes());
+	return transactions_offset(ring_bytes) + whole_pages(shared_entries_bytes(&transaction_states));
 }
 
 static size_t statements_offset(size_t ring_bytes)
@@ -171,8 +171,8 @@ static struct ring *fill(uint64_t position)
 	state_set_counters(front->counters);
 	module_log_make(log_here(), LOG_BYTES);
 	open_waits_attach(here.memory + waits_offset(front->ring_bytes));
-	open_runs_attach(here.memory + runs_offset(front->ring_bytes));
-	transaction_states_attach(here.memory + transactions_offset(front->ring_bytes));
+	shared_entries_attach(&open_runs, here.memory + runs_offset(front->ring_bytes));
+	shared_entries_attach(&transaction_states, here.memory + transactions_offset(front->ring_bytes));
 	statement_memory_attach(here.memory + statements_offset(front->ring_bytes), here.statements_bytes);
 	return ring_init(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
@@ -273,8 +273,8 @@ static struct ring *detach_memory(uint64_t position)
 	state_set_counters(NULL);
 	modules_log_to_nobody_in_child();
 	open_waits_detach_in_child();
-	open_runs_detach_in_child();
-	transaction_states_detach_in_child();
+	shared_entries_detach_in_child(&open_runs);
+	shared_entries_detach_in_child(&transaction_states);
 	chunk_pool_detach_in_child();
 	statement_memory_detach_in_child();
 	return spare_ring(position);
@@ -498,19 +498,22 @@ bool shared_ring_copy(struct shared_ring *shared)
 	       copy(shared, offset_of(shared, shared->modules), shared->size);
 }
 
+static bool copy_entries(const struct shared_ring *shared, char *to, const struct shared_entries *entries,
+                         size_t at)
+{
+	return copy_to(to, shared, at, at + entries->front) &&
+	       copy_to(to, shared, at, at + shared_entries_used_bytes(entries, to + at));
+}
+
 /* What is open, into memory of the same size. */
 static bool copy_open(const struct shared_ring *shared, char *to)
 {
-	const size_t waits = offset_of(shared, shared->waits), runs = offset_of(shared, shared->runs),
-		     transactions = offset_of(shared, shared->transactions);
+	const size_t waits = offset_of(shared, shared->waits);
 
 	return copy_to(to, shared, waits, waits + open_waits_front_bytes()) &&
 	       copy_to(to, shared, waits, waits + open_waits_used_bytes(to + waits)) &&
-	       copy_to(to, shared, runs, runs + OPEN_RUNS_FRONT) &&
-	       copy_to(to, shared, runs, runs + open_runs_used_bytes(to + runs)) &&
-	       copy_to(to, shared, transactions, transactions + TRANSACTION_STATES_FRONT) &&
-	       copy_to(to, shared, transactions,
-	               transactions + transaction_states_used_bytes(to + transactions));
+	       copy_entries(shared, to, &open_runs, offset_of(shared, shared->runs)) &&
+	       copy_entries(shared, to, &transaction_states, offset_of(shared, shared->transactions));
 }
 
 static uint32_t keep_steady(const struct shared_ring *shared, const char *before, const char *after)
@@ -519,9 +522,9 @@ static uint32_t keep_steady(const struct shared_ring *shared, const char *before
 		     transactions = offset_of(shared, shared->transactions);
 
 	open_waits_keep_steady(shared->waits, before + waits, after + waits);
-	return open_runs_keep_steady(shared->runs, before + runs, after + runs) +
-	       transaction_states_keep_steady(shared->transactions, before + transactions,
-	                                      after + transactions);
+	return shared_entries_keep_steady(&open_runs, shared->runs, before + runs, after + runs) +
+	       shared_entries_keep_steady(&transaction_states, shared->transactions, before + transactions,
+	                                  after + transactions);
 }
 
 /* A word that one copy and a later one have alike, and that no two states share, has not changed in between:

@@ -31,7 +31,7 @@
 
 void query_find_frame(struct query_run *run)
 {
-	struct open_run *shared = open_runs_acquire();
+	struct open_run *shared = shared_entries_acquire(&open_runs);
 
 	run->open = shared ? shared : &run->own_open;
 	run->counts.open = run->open;

@@ -7,6 +7,7 @@
 #define QUERYPROF_WIRE_OPEN_RUN_H
 
 #include "wire/record.h"
+#include "wire/shared_front.h"
 
 struct open_run {
 	uint64_t shown; /* odd: the rest describes an open run. Each beginning and each end adds 1 */
@@ -37,8 +38,7 @@ struct open_run_entry {
 #define OPEN_RUNS 2048u /* untouched pages cost nothing */
 
 struct open_runs {
-	uint32_t used;    /* atomic: of the entries, those before it */
-	uint32_t is_left; /* a forked child writes here, too */
+	struct shared_front front;
 	uint32_t had_user_ids;
 	struct open_run_entry entries[OPEN_RUNS];
 };

@@ -7,6 +7,7 @@
 #define QUERYPROF_WIRE_TRANSACTION_STATE_H
 
 #include "wire/record.h"
+#include "wire/shared_front.h"
 
 #define TRANSACTION_TEXT_MAX 128
 #define TRANSACTION_PATH_MAX 1024
@@ -40,8 +41,7 @@ struct transaction_state {
 #define TRANSACTION_STATES 1024u /* untouched pages cost nothing */
 
 struct transaction_states {
-	uint32_t used;    /* atomic: of the entries, those before it */
-	uint32_t is_left; /* a forked child writes here, too */
+	struct shared_front front;
 	struct transaction_state entries[TRANSACTION_STATES];
 };
 

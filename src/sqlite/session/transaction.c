@@ -12,7 +12,7 @@ transaction_reset(struct transaction *transaction)
 {
 	memset(transaction, 0, offsetof(struct transaction, state));
 	if (!transaction->state)
-		transaction->state = transaction_states_acquire();
+		transaction->state = shared_entries_acquire(&transaction_states);
 	if (!transaction->state)
 		transaction->state = &transaction->own_state;
 	/* Relaxed, and first: another process may look at the transaction of an earlier session. */
