@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql_token.h"
 #include "label/pairs.h"
 
 /* A longer comment cannot be a list of labels. */
@@ -13,11 +14,6 @@ struct slice {
 	const char *at, *end;
 };
 
-static bool is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool is_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -26,9 +22,9 @@ static bool is_name(char c)
 
 static void trim(struct slice *slice)
 {
-	while (slice->at < slice->end && is_space(*slice->at))
+	while (slice->at < slice->end && sql_is_space(*slice->at))
 		slice->at++;
-	while (slice->at < slice->end && is_space(slice->end[-1]))
+	while (slice->at < slice->end && sql_is_space(slice->end[-1]))
 		slice->end--;
 }
 
@@ -111,7 +107,7 @@ static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 {
 	trim(&rest);
 	do {
-		while (rest.at < rest.end && is_space(*rest.at))
+		while (rest.at < rest.end && sql_is_space(*rest.at))
 			rest.at++;
 		struct slice key = parse_name(&rest), value;
 
@@ -123,7 +119,7 @@ static bool add_quoted(struct label_pairs *pairs, struct slice rest)
 		if (value.end >= rest.end || !add_decoded(pairs, key, value))
 			return false;
 		rest.at = value.end + 1;
-		while (rest.at < rest.end && is_space(*rest.at))
+		while (rest.at < rest.end && sql_is_space(*rest.at))
 			rest.at++;
 	} while (parse_comma(&rest));
 	return rest.at == rest.end;
@@ -141,7 +137,7 @@ static bool add_plain(struct label_pairs *pairs, struct slice rest)
 		value.at = value.end = ++rest.at;
 		while (value.end < rest.end && *value.end != ',')
 			value.end++;
-		if (value.at == value.end || is_space(*value.at) || is_space(value.end[-1]) ||
+		if (value.at == value.end || sql_is_space(*value.at) || sql_is_space(value.end[-1]) ||
 		    !label_pairs_add(pairs, key.at, (size_t)(key.end - key.at), value.at,
 		                     (size_t)(value.end - value.at)))
 			return false;
@@ -169,31 +165,6 @@ static void add_comment(struct label_pairs *pairs, struct slice comment)
 	}
 }
 
-/* Skips the closing quote; a doubled quote ends one text and begins another, which is equivalent. */
-static const char *skip_quoted(const char *at, const char *end)
-{
-	const char close = *at == '[' ? ']' : *at;
-	const char *found = memchr(at + 1, close, (size_t)(end - at - 1));
-
-	return found ? found + 1 : end;
-}
-
-static const char *skip_line(const char *at, const char *end)
-{
-	const char *found = memchr(at, '\n', (size_t)(end - at));
-
-	return found ? found : end;
-}
-
-/* The end of the comment's text; NULL: it has none. */
-static const char *comment_end(const char *at, const char *end)
-{
-	for (; at < end && (at = memchr(at, '*', (size_t)(end - at))); at++)
-		if (at + 1 < end && at[1] == '/')
-			return at;
-	return NULL;
-}
-
 /* The comments before the first word, and those after the last. */
 #define COMMENTS_MAX 8
 
@@ -215,29 +186,23 @@ char *comment_labels(const char *sql, size_t size)
 {
 	struct comments before = { .count = 0 }, behind = { .count = 0 };
 	struct label_pairs pairs = { .items = { 0 } };
-	const char *at = sql, *end = sql + size;
+	const char *end = sql + size;
+	struct sql_token token;
 	bool begun = false;
 	char *text = NULL;
 
 	/* Most statements have no comments. */
 	if (!memchr(sql, '*', size))
 		return NULL;
-	while (at < end) {
-		if (at + 1 < end && at[0] == '/' && at[1] == '*') {
-			const char *close = comment_end(at + 2, end);
-
-			if (!close)
-				break;
-			note(begun ? &behind : &before, (struct slice){ at + 2, close });
-			at = close + 2;
-		} else if (at + 1 < end && at[0] == '-' && at[1] == '-') {
-			at = skip_line(at, end);
-		} else if (is_space(*at) || *at == ';') {
-			at++;
-		} else {
+	for (; (token = sql_token_next(sql, end)).size; sql = token.at + token.size) {
+		if (token.kind == SQL_COMMENT && *token.at == '/') {
+			if (token.size < 4 || memcmp(token.at + token.size - 2, "*/", 2) != 0)
+				break; /* it has no end */
+			note(begun ? &behind : &before,
+			     (struct slice){ token.at + 2, token.at + token.size - 2 });
+		} else if (token.kind != SQL_COMMENT && *token.at != ';') {
 			begun = true;
 			behind.count = 0;
-			at = strchr("'\"`[", *at) && *at ? skip_quoted(at, end) : at + 1;
 		}
 	}
 	for (size_t i = behind.count; i-- > 0;)

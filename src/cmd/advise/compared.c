@@ -4,128 +4,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/sql_token.h"
 
 /* --- tokens ------------------------------------------------------------------------------------- */
 
-enum kind { END, NAME, LITERAL, PARAMETER, SIGN }; /* NAME: keywords, too */
-
-struct token {
-	enum kind kind;
-	const char *at;
-	size_t size;
-	bool is_quoted;
-};
-
 struct text {
-	VECTOR(struct token) tokens;
+	VECTOR(struct sql_token) tokens; /* without comments; signs such as <= are one */
 	const touches *touched;
 	sqlite3_stmt *statement;
 	struct compared *to;
 };
 
-static size_t quoted_size(const char *at)
-{
-	const char close = *at == '[' ? ']' : *at;
-	size_t size = 1;
-
-	while (at[size] && (at[size] != close || (close != ']' && at[size + 1] == close && at[++size])))
-		size++;
-	return size + (at[size] != 0);
-}
-
-static struct token read_token(const char *at)
-{
-	struct token token = { SIGN, at, 1, false };
-
-	if (!*at)
-		return (struct token){ END, at, 0, false };
-	if (*at == '\'' || *at == '"' || *at == '`' || *at == '[') {
-		token.size = quoted_size(at);
-		token.is_quoted = true;
-		token.kind = *at == '\'' ? LITERAL : NAME;
-	} else if (strchr("?:@$", *at) || text_is_word(*at)) {
-		token.kind = strchr("?:@$", *at) ? PARAMETER : *at >= '0' && *at <= '9' ? LITERAL : NAME;
-		while (text_is_word(at[token.size]) || (token.kind == LITERAL && at[token.size] == '.'))
-			token.size++;
-	} else if (strchr("<>=!|", *at) && strchr("=<>|", at[1]) && at[1]) {
-		token.size = 2;
-	}
-	return token;
-}
-
 static void read_tokens(struct text *text, const char *sql)
 {
-	struct token token;
+	const char *end = sql + strlen(sql);
+	struct sql_token token;
 
-	do {
-		for (;;) {
-			const char *start = sql;
-
-			while (*sql && strchr(" \t\r\n\f", *sql))
-				sql++;
-			if (!strncmp(sql, "--", 2))
-				sql += strcspn(sql, "\n");
-			else if (!strncmp(sql, "/*", 2))
-				sql = strstr(sql + 2, "*/") ? strstr(sql + 2, "*/") + 2 : sql + strlen(sql);
-			if (sql == start)
-				break;
-		}
-		token = read_token(sql);
-		sql += token.size;
-	} while (vector_push(&text->tokens, token) && token.kind != END);
+	for (; (token = sql_token_next(sql, end)).size; sql = token.at + token.size) {
+		if (token.kind == SQL_SIGN && strchr("<>=!|", *token.at) && token.at + 1 < end &&
+		    strchr("=<>|", token.at[1]))
+			token.size = 2;
+		if (token.kind != SQL_COMMENT && !vector_push(&text->tokens, token))
+			break;
+	}
 }
 
-/* Outside of the text there is its end. */
-static const struct token *token_at(const struct text *text, size_t at)
+/* Outside of the text there is a sign of no bytes. */
+static const struct sql_token *token_at(const struct text *text, size_t at)
 {
-	static const struct token end = { END, "", 0, false };
+	static const struct sql_token end = { SQL_SIGN, "", 0 };
 
 	return at < text->tokens.count ? &text->tokens.items[at] : &end;
 }
 
-static bool is_word(const struct text *text, size_t at, const char *word)
-{
-	const struct token *token = token_at(text, at);
-
-	return token->kind != END && !token->is_quoted && strlen(word) == token->size &&
-	       !sqlite3_strnicmp(token->at, word, (int)token->size);
-}
-
 static bool is_one_of(const struct text *text, size_t at, const char *const *words)
 {
-	for (; *words; words++)
-		if (is_word(text, at, *words))
-			return true;
-	return false;
+	return sql_token_is_one_of(token_at(text, at), words);
+}
+
+static bool is_word(const struct text *text, size_t at, const char *word)
+{
+	const char *const words[] = { word, NULL };
+
+	return is_one_of(text, at, words);
 }
 
 /* Whether the token is that name, quoted or not. */
 static bool is_name(const struct text *text, size_t at, const char *name)
 {
-	const struct token *token = token_at(text, at);
-	const size_t quotes = token->is_quoted ? 1 : 0;
+	const struct sql_token token = sql_token_bare(token_at(text, at));
 
-	return token->kind == NAME && token->size == strlen(name) + 2 * quotes &&
-	       !sqlite3_strnicmp(token->at + quotes, name, (int)strlen(name));
+	return sql_token_is_name(&token) && token.size == strlen(name) &&
+	       !sqlite3_strnicmp(token.at, name, (int)token.size);
 }
 
 /* --- columns -------------------------------------------------------------------------------------- */
 
 /* Whether the text calls the table by that alias: "table alias" or "table AS alias". */
-static bool has_alias(const struct text *text, const char *table, const struct token *alias)
+static bool has_alias(const struct text *text, const char *table, const struct sql_token *alias)
 {
 	for (size_t i = 0; i + 1 < text->tokens.count; i++) {
-		const struct token *next = token_at(text, is_word(text, i + 1, "AS") ? i + 2 : i + 1);
+		const struct sql_token *next = token_at(text, is_word(text, i + 1, "AS") ? i + 2 : i + 1);
 
-		if (is_name(text, i, table) && next->kind == NAME && next->size == alias->size &&
+		if (is_name(text, i, table) && sql_token_is_name(next) && next->size == alias->size &&
 		    !sqlite3_strnicmp(next->at, alias->at, (int)alias->size))
 			return true;
 	}
 	return false;
 }
 
-/* What SQLite has reported of the column whose name is this token; NULL: it is no column. */
+/* SQLite's report of the column whose name is this token; NULL: it is not a column. */
 static const struct touch *find_column(const struct text *text, size_t at)
 {
 	const bool is_qualified = is_word(text, at - 1, ".") && at >= 2;
@@ -147,7 +95,7 @@ static const struct touch *find_column(const struct text *text, size_t at)
 /* A column that ends before the token `end`, or begins at `start`; and a function of one. */
 struct operand {
 	const struct touch *column;
-	const struct token *function;
+	const struct sql_token *function;
 };
 
 static struct operand operand_before(const struct text *text, size_t end)
@@ -161,7 +109,7 @@ static struct operand operand_before(const struct text *text, size_t end)
 		operand.column = find_column(text, end - 1);
 	} else if (end >= 4) {
 		open = is_word(text, end - 3, ".") && end >= 6 ? end - 5 : end - 3;
-		if (is_word(text, open, "(") && token_at(text, open - 1)->kind == NAME) {
+		if (is_word(text, open, "(") && sql_token_is_name(token_at(text, open - 1))) {
 			operand.column = find_column(text, end - 2);
 			operand.function = token_at(text, open - 1);
 		}
@@ -177,7 +125,7 @@ static struct operand operand_at(const struct text *text, size_t start)
 		end = is_word(text, end + 2, ".") ? end + 5 : end + 3;
 		return is_word(text, end - 1, ")") ? operand_before(text, end) : (struct operand){ 0 };
 	}
-	return token_at(text, start)->kind == NAME ? operand_before(text, end) : (struct operand){ 0 };
+	return sql_token_is_name(token_at(text, start)) ? operand_before(text, end) : (struct operand){ 0 };
 }
 
 static void add_use(struct text *text, const struct operand *operand, enum role role, int list,
@@ -215,7 +163,7 @@ static void find_comparison(struct text *text, size_t at)
 		add_use(text, &sides[i], is_equal ? ROLE_EQUAL : ROLE_RANGE, 0, false);
 }
 
-/* The columns after ORDER BY or GROUP BY, up to one that is none. */
+/* The columns after ORDER BY or GROUP BY, up to an item that is not a column. */
 static void find_list(struct text *text, size_t at, int list)
 {
 	const enum role role = is_word(text, at, "ORDER") ? ROLE_ORDER : ROLE_GROUP;
@@ -228,8 +176,8 @@ static void find_list(struct text *text, size_t at, int list)
 
 		if (!operand.column)
 			return;
-		while (token_at(text, at)->kind == NAME || is_word(text, at, ".") || is_word(text, at, "(") ||
-		       (operand.function && is_word(text, at, ")"))) {
+		while (sql_token_is_name(token_at(text, at)) || is_word(text, at, ".") ||
+		       is_word(text, at, "(") || (operand.function && is_word(text, at, ")"))) {
 			if (is_word(text, at + 1, "DESC") || is_word(text, at + 1, "ASC") ||
 			    is_word(text, at + 1, ",")) {
 				at++;
@@ -270,15 +218,14 @@ static bool find_inserted(const struct text *text, size_t at, struct parameter *
 	list = is_word(text, into + 2, "(") ? into + 3 + 2 * (size_t)place : 0;
 	for (size_t i = 0; values && list < values && i < text->touched->count; i++) {
 		const struct touch *touch = &text->touched->items[i];
-		const struct token *name = token_at(text, list);
+		const struct sql_token name = sql_token_bare(token_at(text, list));
 
 		if (!touch->is_write || !is_name(text, into + 1, touch->table))
 			continue;
 		*parameter =
 			(struct parameter){ .table = touch->table, .number = place, .is_inserted = true };
 		if (list)
-			parameter->column = sqlite3_mprintf("%.*s", (int)(name->size - 2 * name->is_quoted),
-			                                    name->at + name->is_quoted);
+			parameter->column = sqlite3_mprintf("%.*s", (int)name.size, name.at);
 		return parameter->is_known = true;
 	}
 	return false;
@@ -313,8 +260,8 @@ static void find_parameter(struct text *text, size_t at, struct parameter *param
 	if (!operand.column && is_one_of(text, at + 1, compare))
 		operand = operand_at(text, at + 2);
 	while (!operand.column && before > 0 &&
-	       (is_word(text, before - 1, ",") || token_at(text, before - 1)->kind == PARAMETER ||
-	        token_at(text, before - 1)->kind == LITERAL))
+	       (is_word(text, before - 1, ",") || token_at(text, before - 1)->kind == SQL_PARAMETER ||
+	        token_at(text, before - 1)->kind == SQL_LITERAL))
 		before--;
 	if (!operand.column && before >= 2 && is_word(text, before - 1, "(") &&
 	    is_word(text, before - 2, "IN"))
@@ -334,12 +281,12 @@ static void find_parameters(struct text *text)
 	int last = 0;
 
 	for (size_t i = 0; i < text->tokens.count; i++) {
-		const struct token *token = token_at(text, i);
+		const struct sql_token *token = token_at(text, i);
 		struct parameter *parameter;
 		char name[64];
 		int number;
 
-		if (token->kind != PARAMETER || token->size >= sizeof(name))
+		if (token->kind != SQL_PARAMETER || token->size >= sizeof(name))
 			continue;
 		memcpy(name, token->at, token->size);
 		name[token->size] = 0;
