@@ -43,7 +43,7 @@ lines AS MATERIALIZED (
 	       iif(count(variance) = count(*), CAST(round(sqrt(sum(variance))) AS INTEGER), NULL) AS runs_error, sum(logged) AS logged,
 	       round(sum(cpu) / 1e6, 1) AS sampled_cpu_ms, round(sum(wall) / 1e6, 1) AS sampled_wall_ms,
 	       round(100.0 * total(iif(has_cpu, cpu, wall)) / max(1, sum(total(iif(has_cpu, cpu, wall))) OVER ()), 1) AS percent,
-	       count(hash) AS statements, max(coalesce(samples, -1)), trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+	       count(hash) AS statements, max(coalesce(samples, -1)), oneLine(query) AS query
 	FROM (SELECT hash, caller, function, runs, variance, logged, cpu, wall, samples, query FROM counted
 	      -- Those of statements without samples.
 	      UNION ALL SELECT NULL, '(not known)', '', known - (SELECT total(runs) FROM counted), NULL, 0, NULL, NULL, NULL, ''

@@ -39,7 +39,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        -- of the newest run; the part of a UUID that distinguishes it
        CASE WHEN :for_table AND known.query_id GLOB '*-*-*-*-*' AND length(known.query_id) = 36
             THEN substr(known.query_id, 1, 18) ELSE known.query_id END AS query_id,
-       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+       oneLine(query) AS query
 FROM known LEFT JOIN temp.error_names ON error_names.code = exception_code
 LEFT JOIN stories ON stories.query_id = known.query_id AND library AND exception_code & 255 IN (5, 6)
 ORDER BY iif(:by = 'start', known.newest, coalesce(failed, logged)) DESC, known.newest DESC, exception_code

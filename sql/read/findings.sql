@@ -19,7 +19,7 @@ callers AS (
 	SELECT hash, caller, caller_function, sum(logged) AS logged, sum(sum(logged)) OVER (PARTITION BY hash) AS all_logged,
 	       row_number() OVER (PARTITION BY hash ORDER BY sum(ns) DESC, caller) AS place
 	FROM called GROUP BY 1, 2, 3)
-SELECT l.hash AS hash, trim(replace(replace(replace(l.query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query, l.wall AS wall,
+SELECT l.hash AS hash, oneLine(l.query) AS query, l.wall AS wall,
        l.cpu AS cpu, l.runs AS runs, l.rows AS rows, l.prepares AS prepares, l.prepare AS prepare, l.outside AS outside,
        l.fullscan_steps AS fullscan_steps, l.sorts AS sorts, l.autoindexes AS autoindexes, l.locks AS locks, l.syncs AS syncs,
        l.failed AS failed, l.each AS each, coalesce(c.caller, '') AS caller, coalesce(c.caller_function, '') AS caller_function,

@@ -19,12 +19,12 @@ told AS MATERIALIZED (
 	       max(iif(depth = 0, query, NULL)) AS query,
 	       group_concat(part, '') AS words, json_group_array(json_array(query, lock, iif(depth = last, holder_query, NULL))) AS same
 	FROM (SELECT l.*, iif(depth = 0, text || ' of ' || coalesce(p.program || ' ', '') || l.process_id, ', which')
-	             || printf(iif(wait_ns < 1e9, ' waited %.1f ms', ' waited %.2f s'), wait_ns / iif(wait_ns < 1e9, 1e6, 1e9))
+	             || ' waited ' || duration(wait_ns)
 	             || ' for the ' || lock || ' lock of '
 	             || CASE WHEN l.holder_process_id = 0 THEN 'a holder that is not known'
 	                ELSE coalesce(holder_text || ' of ', '') || coalesce(h.program || ' ', 'process ') || l.holder_process_id || iif(h.program IS NULL, ', which is not recorded', '') END
-	             || iif(depth < last, '', coalesce((SELECT printf(iif(open < 1e9, ', open for %.1f ms', ', open for %.2f s'), open / iif(open < 1e9, 1e6, 1e9))
-	                                    || printf(iif(outside < 1e9, ', %.1f ms of that outside SQLite', ', %.2f s of that outside SQLite'), outside / iif(outside < 1e9, 1e6, 1e9))
+	             || iif(depth < last, '', coalesce((SELECT ', open for ' || duration(open)
+	                                    || ', ' || duration(outside) || ' of that outside SQLite'
 	                             FROM ends WHERE ends.chain = l.chain), '') || '.') AS part
 	      FROM links AS l
 	      LEFT JOIN programs AS p ON p.process_id = l.process_id AND p.hostname = l.hostname

@@ -45,12 +45,11 @@ parts AS MATERIALIZED (
 	       || function || iif(at <> '', ' (' || at || ')', '') AS place
 	FROM longest AS l LEFT JOIN functions USING (id) GROUP BY l.id, cause),
 doing AS MATERIALIZED (
-	SELECT id, group_concat(printf(iif(ns < 1e9, '%.0f ms', '%.2f s'), ns / iif(ns < 1e9, 1e6, 1e9))
+	SELECT id, group_concat(duration(ns)
 	                        || CASE cause WHEN 0 THEN ' on CPU' WHEN 9 THEN ' asleep' WHEN 18 THEN ' waiting for a process'
 	                           ELSE ' waiting (' || (SELECT name FROM wait_causes AS w WHERE w.cause = p.cause) || ')' END
 	                        || coalesce(place, ''), ', ')
-	           || iif(idle_ns - sum(ns) >= 0.05 * idle_ns, printf(iif(idle_ns - sum(ns) < 1e9, ', %.0f ms', ', %.2f s'),
-	                                                              (idle_ns - sum(ns)) / iif(idle_ns - sum(ns) < 1e9, 1e6, 1e9))
+	           || iif(idle_ns - sum(ns) >= 0.05 * idle_ns, ', ' || duration(idle_ns - sum(ns))
 	              || ' ready to run, or not seen', '') AS words
 	FROM (SELECT * FROM parts WHERE ns >= 0.01 * idle_ns AND ns > 0 ORDER BY ns DESC) AS p
 	GROUP BY id),

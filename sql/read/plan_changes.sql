@@ -52,7 +52,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
 			ORDER BY number)),
                 (SELECT group_concat(line, ' + ') FROM (
 			SELECT line FROM lines WHERE lines.plan_hash = changes.plan_hash AND number > 0 ORDER BY number))) AS now,
-       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+       oneLine(query) AS query
 FROM changes
 WHERE :slower IS NULL OR now_ns > was_ns
 ORDER BY (now_ns - was_ns) * now_runs DESC, at_ns, changes.place

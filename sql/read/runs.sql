@@ -20,7 +20,7 @@ WITH shown AS MATERIALIZED (
 	       CASE WHEN :for_table AND query_id GLOB '*-*-*-*-*' AND length(query_id) = 36
 	            THEN substr(query_id, 1, 18) ELSE query_id END AS query_id,
 	       notes,
-	       trim(replace(replace(replace(r.query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+	       oneLine(r.query) AS query
 	FROM temp.lines JOIN temp.line_causes USING (line) JOIN temp.selected_runs AS r ON r.id = lines.run
 	ORDER BY line)
 SELECT * FROM shown

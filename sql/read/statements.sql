@@ -23,7 +23,7 @@ shown AS MATERIALIZED (
 	       waits,
 	       substr(printf('%016x', lines.hash), 1, iif(:for_table, 8, 16)) AS statement,
 	       notes,
-	       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+	       oneLine(query) AS query
 	FROM temp.lines JOIN temp.line_causes USING (line) LEFT JOIN sampled ON sampled.hash = lines.hash
 	ORDER BY line)
 SELECT * FROM shown

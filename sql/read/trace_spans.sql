@@ -2,7 +2,7 @@
 -- The spans of the trace :trace_id, ordered by their start. events: their names.
 SELECT span_id,
        parent_span_id,
-       trim(replace(replace(replace(operation_name, char(10), ' '), char(13), ' '), char(9), ' ')) AS name,
+       oneLine(operation_name) AS name,
        start_time_ns,
        duration_ns,
        self_time_ns,

@@ -44,7 +44,7 @@ SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:
        threads,
        dropped,
        trace_id,
-       trim(replace(replace(replace(root, char(10), ' '), char(13), ' '), char(9), ' ')) AS root
+       oneLine(root) AS root
 FROM traces
 WHERE (:like IS NULL OR root LIKE '%' || :like || '%')
   AND (:since IS NULL OR start_time_ns >= CAST(:since AS INTEGER))

@@ -8,6 +8,6 @@ SELECT round(100 * share, 1) AS "share_%",
        iif(runs IS NULL, nullif(logged, 0), NULL) AS logged,
        substr(printf('%016x', hash), 1, 8) AS statement,
        waits || iif(waits <> '' AND notes <> '', ', ', '') || notes AS why,
-       trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' ')) AS query
+       oneLine(query) AS query
 FROM temp.lines JOIN temp.line_causes USING (line)
 ORDER BY line;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way in of `queryprof attach`: the command stops a thread of the running process where it holds no lock
- * of the loader or of malloc(), and has it load this library and call queryprof_attached() on a stack of its
- * own.
+ * The way in of `queryprof attach`: the command stops a thread of the running process while that thread holds
+ * no lock of the loader or of malloc(), and has it load this library and call queryprof_attached() on a
+ * separate stack.
  *
- * Nothing of SQLite is called from there, because the thread may be inside of SQLite and hold its mutexes.
- * Only the slots of import tables are written; the sampler starts with the next call of SQLite that a thread
- * makes. The libraries that the process loads later are seen by `__gmon_start__` (entry/preload.c has the
- * reason).
+ * That call uses no function of SQLite, because the thread may be inside SQLite and hold its mutexes. It only
+ * writes the slots of import tables; the sampler starts with the next call of SQLite that a thread makes. The
+ * libraries that the process loads later are seen by `__gmon_start__` (entry/preload.c has the reason).
  *
  * When the recording ends, the slots get their functions back, timers are deleted, and only the library's
  * memory is left. The next recording continues with this library.
@@ -54,7 +53,7 @@ static enum attach_result begin(struct attach_request *request)
 	record_begin_again();
 	handover_read_key();
 	settings_read_environment();
-	/* Without SQLite it is looked for whenever a library comes. */
+	/* Without SQLite, each further library is checked for it. */
 	qp_record();
 	queryprof_attachment.is_recorded = 1;
 	return ATTACH_DONE;
@@ -98,7 +97,7 @@ void queryprof_attached(struct attach_request *request, struct link_map *map)
 	__atomic_store_n(&request->result, result, __ATOMIC_RELEASE);
 }
 
-/* The loader calls it for each object that comes. */
+/* The loader calls it for each object that it loads. */
 void __gmon_start__(void)
 {
 	if (queryprof_attachment.is_recorded)

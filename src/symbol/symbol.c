@@ -349,7 +349,7 @@ const char *symbol_debug_path(void)
 }
 
 /* A thread that is not in this child was reading lines, and may have left any of them half
- * read: they are read anew, from files opened anew. */
+ * read: they are read again, from files opened again. */
 static void forget_lines(void)
 {
 	for (size_t i = 0; i < BUCKETS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `queryprof attach` and the recorder that it loads into a running process say to each other. The
- * command finds both by their names: the function queryprof_attached(struct attach_request *, struct link_map
+ * The request of `queryprof attach` to the recorder in a running process, and the response. The command finds
+ * both by their names: the function queryprof_attached(struct attach_request *, struct link_map
  * *), and the variable queryprof_attachment.
  */
 #ifndef QUERYPROF_WIRE_ATTACH_REQUEST_H
@@ -9,11 +9,11 @@
 
 #include <stdint.h>
 
-/* What the recorder answers. */
+/* The recorder's response. */
 enum attach_result {
 	ATTACH_NOT_ANSWERED,
 	ATTACH_DONE,
-	ATTACH_BUSY,    /* another thread is at it: again in a moment */
+	ATTACH_BUSY,    /* another thread is starting or stopping it: try again */
 	ATTACH_REFUSED, /* for the reason in `sentence` */
 };
 
@@ -28,7 +28,7 @@ struct attach_request {
 	char environment[8192]; /* as environment_replace() takes it */
 };
 
-/* What is left in the process from one recording to the next. */
+/* What remains in the process between two recordings. */
 struct attachment {
 	char version[16]; /* wire_version */
 	uint32_t is_recorded;

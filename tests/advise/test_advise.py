@@ -173,7 +173,7 @@ class Untouched(Advise):
     def test_no_database(self):
         with open(self.database, "wb") as file:
             file.write(b"something else, of more than sixteen bytes")
-        self.expect_refused("is no SQLite database")
+        self.expect_refused("is not an SQLite database")
         with open(self.database, "wb"):
             pass
         self.expect_refused("is empty")

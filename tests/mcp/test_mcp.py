@@ -179,11 +179,11 @@ class Mcp(Tool):
             text, is_error = self.server.call("locks", file=name)
             self.assertFalse(is_error, (name, text))
         for name, why in (("../outside.trace", '".."'), ("below/../app.trace", '".."'), (at("..", "outside.trace"), '".."'),
-                          (os.path.join(self.folder, "outside.trace"), "not started with a folder"), ("/etc/passwd", "not started with"),
-                          (self.served + "x/app.trace", "not started with"), (self.served, "not started with"), (self.served + "/", "no regular file"),
+                          (os.path.join(self.folder, "outside.trace"), "in none of the folders"), ("/etc/passwd", "in none of the folders"),
+                          (self.served + "x/app.trace", "in none of the folders"), (self.served, "in none of the folders"), (self.served + "/", "not a regular file"),
                           ("link.trace", "symbolic link"), ("inside.trace", "symbolic link"), ("up/outside.trace", "symbolic link"),
-                          ("fifo.trace", "no regular file"), ("s", "no regular file"), ("below", "no regular file"), ("", "no regular file"),
-                          ("missing.trace", "no such file"), ("app.trace/x", "no folder"), ("file:app.trace", "no such file"),
+                          ("fifo.trace", "not a regular file"), ("s", "not a regular file"), ("below", "not a regular file"), ("", "not a regular file"),
+                          ("missing.trace", "no such file"), ("app.trace/x", "not a folder"), ("file:app.trace", "no such file"),
                           ("a" * 5000, "too long"), ("-", "no such file"), ("http://server/", "no such file")):
             text, is_error = self.server.call("locks", file=name)
             self.assertTrue(is_error, (name, text))

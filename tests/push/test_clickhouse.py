@@ -112,7 +112,7 @@ class OnCluster(unittest.TestCase):
         tables = [node.ask("SELECT name, engine FROM system.tables WHERE database = 'default' ORDER BY name")
                   for node in nodes]
         self.assertEqual(tables[0], tables[1])
-        self.assertEqual(len(tables[0]), 7 + 7 + 8)
+        self.assertEqual(len(tables[0]), 9 + 9 + 10)
         path, files = os.path.join(folder.name, "{}.trace"), range(8)
         for number in files:
             file = maker.Maker(ROOT, path.format(number), seed=number + 1)

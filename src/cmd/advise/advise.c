@@ -10,6 +10,7 @@
 #include "cmd/advise/limits.h"
 #include "cmd/advise/private_copy.h"
 #include "cmd/file/run_sql.h"
+#include "cmd/file/words.h"
 #include "cmd/line/command.h"
 #include "cmd/line/moment.h"
 #include "cmd/ui/progress.h"
@@ -165,7 +166,8 @@ static int print_text(sqlite3 *db, const struct workload *workload, const struct
 static int print(const struct workload *workload, const struct choice *choice)
 {
 	sqlite3 *db = NULL;
-	int result = sqlite3_open(":memory:", &db) ? COMMAND_FAILED : put_results(db, workload, choice);
+	int result = sqlite3_open(":memory:", &db) || words_add(db) ? COMMAND_FAILED
+	                                                            : put_results(db, workload, choice);
 
 	progress_end();
 	if (result)
@@ -217,7 +219,7 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	if (for_time && (!moment_parse_duration(for_time, &ns) || ns < LIMIT_LEAST_NS)) {
-		complain("advise: --for %s; expected a time of at least 1s, as 5min", for_time);
+		complain("advise: --for %s; expected a time of at least 1s, such as 5min", for_time);
 		return COMMAND_MISUSED;
 	}
 	result = workload_read(&workload, argv[0], database);
@@ -237,38 +239,28 @@ const struct command command_advise = {
 	.arguments = "[FILE] --database DATABASE [OPTION]...",
 	.summary = "Proposes indexes, and measures what they save and cost",
 	.details =
-		"Builds indexes on a private copy of the database, and runs the recorded statements with and "
-		"without them, "
-		"in turns. An index is proposed if it saves more time than it costs, by more than the error, "
-		"over all "
-		"recorded runs. \"no index helps\" is an answer, too.\n\n"
-		"The database, its log and its journal are copied as bytes into a folder in TMPDIR, which is "
-		"removed at "
-		"the end. Nothing is written, made or locked next to the database. If a process has the "
-		"database open, "
-		"advise refuses. It does not see the open files of other users' processes, but their locks, "
-		"and it "
-		"refuses if the files change meanwhile.\n\n"
-		"Statements run with the values of their parameters if these were recorded (record --setting "
-		"log_query_parameters=1), otherwise with values from the columns that they are compared "
-		"with. Writes are "
-		"rolled back after each run, and measured without their commit. What cannot be run is listed "
-		"as "
-		"`not replayed`, with the reason: functions, collations and modules of the program are "
-		"missing here.\n\n"
-		"`before` and `after` are means of the CPU time of a run, with one standard error. All pages "
-		"are in the "
-		"cache of the kernel; waits for a disk are not in these times. `saved` is for all recorded "
-		"runs. The "
-		"indexes are measured with queryprof's own SQLite, which may plan differently from the "
-		"program's.\n\n"
-		"Candidates are indexes of columns that the statements compare, sort and group by, also with "
-		"all other "
-		"columns that they read, and of foreign keys. Partial indexes are not tried. An index that "
-		"no statement's "
-		"plan uses is proposed to be dropped if writes save time without it, unless it is unique or "
-		"for a foreign "
-		"key.",
+		"Builds indexes on a private copy of the database, and runs the recorded statements "
+		"alternately with and without them. advise proposes an index if it saves more time than it "
+		"costs, by more than the error, over all recorded runs. \"no index helps\" is an answer, "
+		"too.\n\n"
+		"advise copies the database, its log and its journal as bytes into a folder in TMPDIR, and "
+		"removes the folder at the end. It writes, creates and locks nothing next to the database. "
+		"If a process has the database open, advise refuses. It cannot see which files the "
+		"processes of other users have open, but it sees their locks, and it refuses if the files "
+		"change meanwhile.\n\n"
+		"Statements run with the values of their parameters if these were recorded (record "
+		"--setting log_query_parameters=1), otherwise with values from the columns that they are "
+		"compared with. Writes are rolled back after each run, and measured without their commit. "
+		"Statements that cannot run are listed as `not replayed`, with the reason, such as a "
+		"function, collation or module that only the program has.\n\n"
+		"`before` and `after` are means of the CPU time of a run, with one standard error. All "
+		"pages are in the cache of the kernel; waits for a disk are not in these times. `saved` is "
+		"for all recorded runs. advise measures with queryprof's own SQLite, which may plan "
+		"differently from the program's.\n\n"
+		"Candidates are indexes of columns that the statements compare, sort and group by, also "
+		"with all other columns that they read, and of foreign keys. Partial indexes are not tried. "
+		"advise proposes to drop an index that no statement's plan uses if writes save time without "
+		"it, unless it is unique or for a foreign key.",
 	.examples = "  queryprof advise app.trace --database app.db\n"
 		    "  queryprof advise app.trace --database app.db --for 5min --format json\n",
 	.options = options,

@@ -42,7 +42,6 @@ static bool holds(struct connection *connection, const char *sql, const char *ta
 	sqlite3_stmt *row = NULL;
 	bool holds = false;
 
-	connection->is_own = true;
 	sqlite3_prepare_v2(connection->db, sql, -1, &row, NULL);
 	sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
 	sqlite3_bind_text(row, 2, text, -1, SQLITE_STATIC);
@@ -198,7 +197,6 @@ static void find_foreign_keys(candidates *all, const struct workload *workload, 
 {
 	sqlite3_stmt *rows = NULL;
 
-	connection->is_own = true;
 	sqlite3_prepare_v2(connection->db, sql_advise_foreign_keys, -1, &rows, NULL);
 	while (rows && sqlite3_step(rows) == SQLITE_ROW) {
 		const char *child = (const char *)sqlite3_column_text(rows, 0);
@@ -246,7 +244,7 @@ void candidates_find(candidates *all, const struct workload *workload, struct co
 
 /* --- indexes that the database has ------------------------------------------------------------------- */
 
-bool candidates_is_in_plan(const char *plan, const char *name)
+static bool is_in_plan(const char *plan, const char *name)
 {
 	for (const char *at = plan; at && (at = strstr(at, " INDEX "));) {
 		at += strlen(" INDEX ");
@@ -256,14 +254,16 @@ bool candidates_is_in_plan(const char *plan, const char *name)
 	return false;
 }
 
-static bool is_used(const struct workload *workload, struct connection *connection, const char *name)
+bool candidates_is_used(const struct workload *workload, struct connection *connection, const char *name,
+                        const char *parent)
 {
 	bool is = false;
 
 	for (size_t i = 0; !is && i < workload->statements.count; i++) {
-		char *plan = connection_plan(connection, workload->statements.items[i].texts[0]);
+		const struct recorded *recorded = &workload->statements.items[i];
+		char *plan = connection_plan(connection, recorded->texts[0]);
 
-		is = candidates_is_in_plan(plan, name);
+		is = is_in_plan(plan, name) || (recorded->is_write && workload_touches(recorded, parent));
 		sqlite3_free(plan);
 	}
 	return is;
@@ -277,7 +277,6 @@ void candidates_find_unused(candidates *all, const struct workload *workload, st
 	for (size_t i = 0; i < workload->statements.count; i++)
 		if (!workload->statements.items[i].is_other && !workload->statements.items[i].touched.count)
 			return;
-	connection->is_own = true;
 	sqlite3_prepare_v2(connection->db, sql_advise_indexes, -1, &rows, NULL);
 	while (rows && sqlite3_step(rows) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(rows, 0);
@@ -287,17 +286,14 @@ void candidates_find_unused(candidates *all, const struct workload *workload, st
 		for (size_t i = 0; i < workload->statements.count; i++)
 			is_written |= workload_writes(&workload->statements.items[i],
 			                              (const char *)sqlite3_column_text(rows, 1));
-		if (!is_written || is_used(workload, connection, name)) {
-			connection->is_own = true;
+		if (!is_written || candidates_is_used(workload, connection, name, NULL))
 			continue;
-		}
 		one.name = sqlite3_mprintf("%s", name);
 		one.table = sqlite3_mprintf("%s", sqlite3_column_text(rows, 1));
 		one.create = sqlite3_mprintf("%s", sqlite3_column_text(rows, 2));
 		one.drop = sqlite3_mprintf("DROP INDEX \"%w\"", name);
 		if (!one.name || !one.table || !one.create || !one.drop || !vector_push(all, one))
 			free_candidate(&one);
-		connection->is_own = true;
 	}
 	sqlite3_finalize(rows);
 }

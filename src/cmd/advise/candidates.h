@@ -27,8 +27,10 @@ void candidates_find(candidates *all, const struct workload *workload, struct co
 /* The indexes that no plan of the workload uses, and that may be dropped. */
 void candidates_find_unused(candidates *all, const struct workload *workload, struct connection *connection);
 
-/* Whether the plan, as connection_plan() has it, uses the index of that name. NULL: it does not. */
-bool candidates_is_in_plan(const char *plan, const char *name);
+/* Whether the plan of a statement has the index of that name, or a write may use it, which is in no plan: it
+ * touches `parent`, NULL: the index is not for a foreign key. */
+bool candidates_is_used(const struct workload *workload, struct connection *connection, const char *name,
+                        const char *parent);
 
 void candidates_free(candidates *all);
 

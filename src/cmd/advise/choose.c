@@ -11,7 +11,7 @@
 
 #include "cmd/ui/progress.h"
 
-#define WORTH 0.01   /* of the recorded time: less is no advice */
+#define WORTH 0.01   /* of the recorded time: an index that saves less is not proposed */
 #define SIMILAR 0.05 /* of the best: the same index with fewer columns is as good */
 #define ROUNDS 5
 #define MS INT64_C(1000000)
@@ -47,14 +47,6 @@ static bool measure(const struct chooser *chooser, const struct recorded *one, i
 	return turns_take(turns, sides, one->variants, &limit);
 }
 
-static bool has_touched(const struct recorded *one, const char *table)
-{
-	for (size_t i = 0; table && i < one->touched.count; i++)
-		if (!sqlite3_stricmp(one->touched.items[i].table, table))
-			return true;
-	return false;
-}
-
 /* Whether SQLite runs it in another way, now that the second copy has another index. */
 static bool has_other_plan(const struct chooser *chooser, const struct recorded *one)
 {
@@ -76,13 +68,14 @@ static bool is_affected(const struct chooser *chooser, const struct recorded *on
 {
 	if (!one->variants)
 		return false;
-	if (one->is_write && (has_touched(one, candidate->table) || has_touched(one, candidate->parent)))
+	if (one->is_write &&
+	    (workload_touches(one, candidate->table) || workload_touches(one, candidate->parent)))
 		return true;
-	return has_touched(one, candidate->table) && has_other_plan(chooser, one);
+	return workload_touches(one, candidate->table) && has_other_plan(chooser, one);
 }
 
-/* What runs of the statement saved in all. They are compared with those of another time, when the machine may
- * have been faster: both sides of a measurement are scaled, so that the time before is the same in all. */
+/* The time that all runs of the statement saved. Measurements are compared with earlier ones, when the
+ * machine may have been faster, so both sides are scaled until the time before is the same in all. */
 static void add_saved(const struct recorded *one, const struct turns *turns, double *reference, double *saved,
                       double *variance)
 {
@@ -199,7 +192,7 @@ static bool is_chosen(const struct choice *choice, const struct candidate *one)
 	return false;
 }
 
-/* One round: all that is left. False: none is worth it. */
+/* One round with the remaining candidates. False: none of them is worth it. */
 static bool choose_one(struct choice *choice, const struct chooser *chooser, candidates *all, int64_t reserve,
                        bool is_first)
 {
@@ -231,24 +224,6 @@ static bool choose_one(struct choice *choice, const struct chooser *chooser, can
 	return vector_push(&choice->chosen, *best) != 0;
 }
 
-/* Whether the plan of a statement has the index, or a write may use it, which is in no plan. */
-static bool is_used(const struct chooser *chooser, const struct candidate *one)
-{
-	bool is = false;
-
-	for (size_t i = 0; !is && i < chooser->workload->statements.count; i++) {
-		const struct recorded *recorded = &chooser->workload->statements.items[i];
-		char *plan = recorded->variants
-		                     ? connection_plan(&chooser->connections[1], recorded->texts[0])
-		                     : NULL;
-
-		is = candidates_is_in_plan(plan, one->name) ||
-		     (recorded->is_write && has_touched(recorded, one->parent));
-		sqlite3_free(plan);
-	}
-	return is;
-}
-
 /* The whole set against none: the first copy loses it again. */
 static void measure_set(struct choice *choice, const struct chooser *chooser)
 {
@@ -259,7 +234,8 @@ static void measure_set(struct choice *choice, const struct chooser *chooser)
 		struct candidate *one = &choice->chosen.items[i];
 
 		connection_run(&chooser->connections[0], one->drop);
-		if (!is_used(chooser, one)) { /* a later one took its place */
+		if (!candidates_is_used(workload, &chooser->connections[1], one->name,
+		                        one->parent)) { /* a later one took its place */
 			connection_run(&chooser->connections[1], one->drop);
 			memmove(one, one + 1, (choice->chosen.count - i - 1) * sizeof(*one));
 			choice->chosen.count--;

@@ -70,10 +70,11 @@ static int authorize(void *context, int action, const char *a, const char *b, co
 	case SQLITE_SELECT:
 	case SQLITE_RECURSIVE: return SQLITE_OK;
 	case SQLITE_FUNCTION: return b && !sqlite3_stricmp(b, "load_extension") ? SQLITE_DENY : SQLITE_OK;
-	case SQLITE_PRAGMA: return connection->is_own || is_harmless_pragma(a, b) ? SQLITE_OK : SQLITE_DENY;
+	case SQLITE_PRAGMA:
+		return !connection->is_recorded || is_harmless_pragma(a, b) ? SQLITE_OK : SQLITE_DENY;
 	case SQLITE_ATTACH:
 	case SQLITE_DETACH: return SQLITE_DENY;
-	default: return connection->is_own ? SQLITE_OK : SQLITE_DENY;
+	default: return connection->is_recorded ? SQLITE_DENY : SQLITE_OK;
 	}
 }
 
@@ -88,7 +89,7 @@ static int on_progress(void *context)
 
 bool connection_open(struct connection *connection, const char *command, const char *given, const char *path)
 {
-	*connection = (struct connection){ .is_own = true };
+	*connection = (struct connection){ .db = NULL };
 	int code =
 		sqlite3_open_v2(path, &connection->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix");
 
@@ -122,19 +123,29 @@ void connection_close(struct connection *connection)
 
 int connection_run(struct connection *connection, const char *sql)
 {
-	connection->is_own = true;
 	return sqlite3_exec(connection->db, sql, NULL, NULL, NULL);
+}
+
+sqlite3_value *connection_value(struct connection *connection, const char *sql)
+{
+	sqlite3_stmt *row = NULL;
+	sqlite3_value *value = NULL;
+
+	if (sql)
+		sqlite3_prepare_v2(connection->db, sql, -1, &row, NULL);
+	if (row && sqlite3_step(row) == SQLITE_ROW)
+		value = sqlite3_value_dup(sqlite3_column_value(row, 0));
+	sqlite3_finalize(row);
+	return value;
 }
 
 int64_t connection_number(struct connection *connection, const char *sql, int64_t otherwise)
 {
-	sqlite3_stmt *statement = NULL;
+	sqlite3_value *value = connection_value(connection, sql);
 
-	connection->is_own = true;
-	sqlite3_prepare_v2(connection->db, sql, -1, &statement, NULL);
-	if (statement && sqlite3_step(statement) == SQLITE_ROW)
-		otherwise = sqlite3_column_int64(statement, 0);
-	sqlite3_finalize(statement);
+	if (value)
+		otherwise = sqlite3_value_int64(value);
+	sqlite3_value_free(value);
 	return otherwise;
 }
 
@@ -152,9 +163,10 @@ sqlite3_stmt *connection_prepare(struct connection *connection, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
 
-	connection->is_own = false;
+	connection->is_recorded = true;
 	if (sqlite3_prepare_v2(connection->db, sql, -1, &statement, NULL) != SQLITE_OK)
 		keep_error(connection);
+	connection->is_recorded = false;
 	return statement;
 }
 
@@ -166,8 +178,10 @@ char *connection_plan(struct connection *connection, const char *sql)
 	char *text;
 
 	sqlite3_free(explain);
+	connection->is_recorded = true; /* SQLite may prepare it again */
 	while (rows && sqlite3_step(rows) == SQLITE_ROW)
 		sqlite3_str_appendf(plan, "%s\n", sqlite3_column_text(rows, 3));
+	connection->is_recorded = false;
 	text = sqlite3_str_finish(plan);
 	if (rows && !text)
 		text = sqlite3_mprintf("");
@@ -186,12 +200,13 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 		keep_error(connection);
 		return sqlite3_errcode(connection->db);
 	}
-	connection->is_own = false;
+	connection->is_recorded = true;
 	connection->end_ns = end && end < limit ? end : limit;
 	began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW)
 		;
 	*ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
+	connection->is_recorded = false;
 	connection->end_ns = 0; /* what follows is not interrupted */
 	if (code != SQLITE_DONE)
 		keep_error(connection);

@@ -23,7 +23,7 @@ void touches_free(touches *all);
 
 struct connection {
 	sqlite3 *db;
-	bool is_own;      /* this command's own SQL runs, which may change the schema */
+	bool is_recorded; /* a recorded statement runs, which may not change the schema */
 	int64_t end_ns;   /* a statement that runs at that time is interrupted */
 	char error[160];  /* why a statement failed */
 	touches *touched; /* gets what the next statement touches; NULL: not wanted */
@@ -39,7 +39,9 @@ void connection_close(struct connection *connection);
 /* Runs this command's own SQL. An SQLite result. */
 int connection_run(struct connection *connection, const char *sql);
 
-/* The first column of the first row of this command's own SQL; `otherwise` without one. */
+/* The first column of the first row of this command's own SQL. NULL, and `otherwise`, without a row. `sql`
+ * NULL: no memory for it. */
+sqlite3_value *connection_value(struct connection *connection, const char *sql);
 int64_t connection_number(struct connection *connection, const char *sql, int64_t otherwise);
 
 /* A recorded statement. NULL: connection->error has the reason. */

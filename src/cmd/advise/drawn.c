@@ -51,14 +51,8 @@ static sqlite3_value *draw(struct connection *connection, const struct parameter
 		const long long number = (long long)(hash_of((uint64_t)set) >> 2);
 		char *sql = way ? sqlite3_mprintf(BY_PLACE, expression, table, number, table)
 		                : sqlite3_mprintf(BY_ROWID, expression, table, table, number, table, table);
-		sqlite3_stmt *row = NULL;
 
-		connection->is_own = true;
-		if (sql)
-			sqlite3_prepare_v2(connection->db, sql, -1, &row, NULL);
-		if (row && sqlite3_step(row) == SQLITE_ROW)
-			value = sqlite3_value_dup(sqlite3_column_value(row, 0));
-		sqlite3_finalize(row);
+		value = connection_value(connection, sql);
 		sqlite3_free(sql);
 	}
 	sqlite3_free(expression);
@@ -70,14 +64,11 @@ static void name_column(struct connection *connection, struct parameter *paramet
 {
 	char *sql = sqlite3_mprintf("SELECT name FROM pragma_table_info(%Q) LIMIT 1 OFFSET %lld",
 	                            parameter->table, (long long)parameter->number);
-	sqlite3_stmt *row = NULL;
+	sqlite3_value *name = connection_value(connection, sql);
 
-	connection->is_own = true;
-	if (sql)
-		sqlite3_prepare_v2(connection->db, sql, -1, &row, NULL);
-	if (row && sqlite3_step(row) == SQLITE_ROW)
-		parameter->column = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
-	sqlite3_finalize(row);
+	if (name)
+		parameter->column = sqlite3_mprintf("%s", sqlite3_value_text(name));
+	sqlite3_value_free(name);
 	sqlite3_free(sql);
 }
 
@@ -108,18 +99,13 @@ sqlite3_value **drawn_values(struct connection *connection, sqlite3_stmt *statem
 	for (size_t i = 0; values && i < (size_t)sets * parameters; i++) {
 		const struct parameter *parameter = &compared->parameters.items[i % parameters];
 		char number[24];
-		sqlite3_stmt *row = NULL;
 
 		if (parameter->table) {
 			values[i] = draw(connection, parameter, (int)(i / parameters));
 			continue;
 		}
 		sqlite3_snprintf(sizeof(number), number, "SELECT %lld", (long long)parameter->number);
-		connection->is_own = true;
-		sqlite3_prepare_v2(connection->db, number, -1, &row, NULL);
-		if (row && sqlite3_step(row) == SQLITE_ROW)
-			values[i] = sqlite3_value_dup(sqlite3_column_value(row, 0));
-		sqlite3_finalize(row);
+		values[i] = connection_value(connection, number);
 	}
 	return values;
 }

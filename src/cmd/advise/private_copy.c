@@ -85,7 +85,7 @@ static int check_unused(const struct source *source)
 	for (const struct dirent *one; processes && !*who && (one = readdir(processes));)
 		if (one->d_name[0] >= '1' && one->d_name[0] <= '9' && strcmp(one->d_name, own) != 0 &&
 		    has_open(one->d_name, source)) {
-			process_name((pid_t)atoi(one->d_name), name, sizeof(name));
+			process_name((pid_t)atoi(one->d_name), 0, name, sizeof(name));
 			text_blank_controls(name);
 			snprintf(who, sizeof(who), "process %.20s (%s) has it open", one->d_name,
 			         *name ? name : "?");
@@ -123,13 +123,13 @@ static int check_file(const struct source *source)
 	const struct stat *state = &source->states[MAIN];
 
 	if (!S_ISREG(state->st_mode))
-		return complain("%s: %s: is no regular file; expected an SQLite database", source->command,
+		return complain("%s: %s: is not a regular file; expected an SQLite database", source->command,
 		                source->given);
 	if (state->st_size == 0)
 		return complain("%s: %s: is empty; expected an SQLite database with tables", source->command,
 		                source->given);
 	if (pread(source->fds[MAIN], head, 16, 0) != 16 || memcmp(head, "SQLite format 3", 16) != 0)
-		return complain("%s: %s: is no SQLite database, or is encrypted", source->command,
+		return complain("%s: %s: is not an SQLite database, or is encrypted", source->command,
 		                source->given);
 	if (source->fds[JOURNAL] >= 0 &&
 	    has_super_journal(source->fds[JOURNAL], source->states[JOURNAL].st_size))

@@ -30,13 +30,4 @@ static inline double sums_error(const struct sums *sums)
 	return count < 2 ? INFINITY : sqrt(sums->square / (count - 1) / count);
 }
 
-/* How many standard errors a difference must exceed to be one: two-sided, 5 % (see sql/diff/statements.sql).
- */
-static inline double sums_critical(int64_t count)
-{
-	const double d = (double)(count > 2 ? count - 1 : 1);
-
-	return d < 2 ? 12.7 : 1.96 + 2.37 / d + 2.82 / d / d + 2.56 / d / d / d;
-}
-
 #endif

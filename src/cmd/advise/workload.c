@@ -228,12 +228,23 @@ sqlite3_stmt *workload_statement(const struct recorded *one, struct connection *
 	return statement;
 }
 
-bool workload_writes(const struct recorded *one, const char *table)
+static bool touches_table(const struct recorded *one, const char *table, bool only_writes)
 {
-	for (size_t i = 0; i < one->touched.count; i++)
-		if (one->touched.items[i].is_write && !sqlite3_stricmp(one->touched.items[i].table, table))
+	for (size_t i = 0; table && i < one->touched.count; i++)
+		if (one->touched.items[i].is_write >= only_writes &&
+		    !sqlite3_stricmp(one->touched.items[i].table, table))
 			return true;
 	return false;
+}
+
+bool workload_touches(const struct recorded *one, const char *table)
+{
+	return touches_table(one, table, false);
+}
+
+bool workload_writes(const struct recorded *one, const char *table)
+{
+	return touches_table(one, table, true);
 }
 
 void workload_free(struct workload *workload)

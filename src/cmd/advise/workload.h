@@ -43,6 +43,8 @@ void workload_prepare(struct workload *workload, struct connection *connection, 
 /* That variant, ready to run. NULL: connection->error has the reason. */
 sqlite3_stmt *workload_statement(const struct recorded *recorded, struct connection *connection, int variant);
 
+/* Whether it reads or writes the table; and whether it writes it. NULL: it does not. */
+bool workload_touches(const struct recorded *recorded, const char *table);
 bool workload_writes(const struct recorded *recorded, const char *table);
 
 void workload_free(struct workload *workload);

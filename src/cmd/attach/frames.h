@@ -22,7 +22,7 @@ void frames_close(struct frames *frames);
  * or of the recorder; NULL: it holds none. */
 const char *frames_refuse(struct frames *frames, pid_t thread, const struct user_regs_struct *registers);
 
-/* The part of that which needs the position alone. */
+/* The checks that need only the position. */
 const char *frames_refuse_position(const struct frames *frames, uint64_t position);
 
 #endif

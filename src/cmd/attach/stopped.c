@@ -88,10 +88,11 @@ static bool is_interrupted(const struct user_regs_struct *registers, int error)
 static bool has_pending(const struct stopped *stopped)
 {
 	const unsigned long long blocked =
-		(unsigned long long)process_status_number(stopped->process, stopped->thread, "SigBlk", 16);
+		(unsigned long long)process_number(stopped->process, stopped->thread, "status", "SigBlk", 16);
 	const unsigned long long pending =
-		(unsigned long long)process_status_number(stopped->process, stopped->thread, "SigPnd", 16) |
-		(unsigned long long)process_status_number(stopped->process, stopped->thread, "ShdPnd", 16);
+		(unsigned long long)process_number(stopped->process, stopped->thread, "status", "SigPnd",
+	                                           16) |
+		(unsigned long long)process_number(stopped->process, stopped->thread, "status", "ShdPnd", 16);
 
 	return (pending & ~(stopped->xstate_size ? stopped->signals : blocked)) != 0;
 }

@@ -29,7 +29,7 @@ struct stopped {
  * stops it later, so this process must end soon; EBUSY: the process is stopped by a signal. */
 int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread);
 
-/* It continues as if nothing had been. */
+/* The thread continues as if it had not been stopped. */
 void stopped_end(struct stopped *stopped);
 
 /* Reads everything that stopped_end() restores. An errno value. */

@@ -217,18 +217,18 @@ static bool check_status(pid_t process, char *sentence)
 	if (state == 'T')
 		return REFUSE(sentence, "it is stopped by a signal: let it continue first (kill -CONT %d)",
 		              (int)process);
-	tracer = process_status_number(process, 0, "TracerPid", 10);
+	tracer = process_number(process, 0, "status", "TracerPid", 10);
 	if (tracer > 0)
 		return REFUSE(sentence, "process %lld traces it (a debugger, strace): end that first",
 		              tracer);
-	if (process_status_number(process, 0, "Tgid", 10) != process)
+	if (process_number(process, 0, "status", "Tgid", 10) != process)
 		return REFUSE(sentence, "that is a thread of process %lld: give its process",
-		              process_status_number(process, 0, "Tgid", 10));
-	filters = process_status_number(process, 0, "Seccomp_filters", 10);
-	own = process_status_number(getpid(), 0, "Seccomp_filters", 10);
+		              process_number(process, 0, "status", "Tgid", 10));
+	filters = process_number(process, 0, "status", "Seccomp_filters", 10);
+	own = process_number(getpid(), 0, "status", "Seccomp_filters", 10);
 	if (filters < 0) /* Linux before 5.9 */
-		filters = process_status_number(process, 0, "Seccomp", 10) > 0, own = filters_here();
-	if (filters > own || process_status_number(process, 0, "Seccomp", 10) == 1)
+		filters = process_number(process, 0, "status", "Seccomp", 10) > 0, own = filters_here();
+	if (filters > own || process_number(process, 0, "status", "Seccomp", 10) == 1)
 		return REFUSE(sentence, "it has a seccomp filter that this command has not, which may kill "
 		                        "it for a system call "
 		                        "of queryprof's: start it with queryprof record");

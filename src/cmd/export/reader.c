@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cmd/export/host_frames.h"
+#include "cmd/file/run_sql.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "label/pairs.h"
@@ -99,12 +100,6 @@ void export_reader_detach(struct export_reader *reader)
 
 /* --- stacks and labels ------------------------------------------------ */
 
-static const char *column_text(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return text ? text : "";
-}
-
 static int complain_of_memory(void)
 {
 	return complain("out of memory");
@@ -144,7 +139,7 @@ static const char *read_link(struct export_reader *reader, int64_t span)
 
 	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":span"), span);
 	int code = sqlite3_step(row);
-	const char *link = code == SQLITE_ROW    ? names_keep(reader->names, column_text(row, 0))
+	const char *link = code == SQLITE_ROW    ? names_keep(reader->names, run_sql_text(row, 0))
 	                   : code == SQLITE_DONE ? no_link
 	                                         : NULL;
 	if (code != SQLITE_ROW && code != SQLITE_DONE)
@@ -185,7 +180,7 @@ static bool step_to(struct export_reader *reader, sqlite3_stmt *row, int64_t fir
 
 static const char *keep_column(struct export_reader *reader, sqlite3_stmt *row, int column)
 {
-	return names_keep(reader->names, column_text(row, column));
+	return names_keep(reader->names, run_sql_text(row, column));
 }
 
 /* NULL after a complaint, and so below. */
@@ -279,8 +274,8 @@ static const struct reader_sets *find_sets(struct export_reader *reader, int64_t
 	if (found && !found->labels) {
 		if (!step_to(reader, row, comment, set))
 			return NULL;
-		const bool has_pairs = label_pairs_add_set(&pairs, column_text(row, 0)) &&
-		                       label_pairs_add_set(&pairs, column_text(row, 1));
+		const bool has_pairs = label_pairs_add_set(&pairs, run_sql_text(row, 0)) &&
+		                       label_pairs_add_set(&pairs, run_sql_text(row, 1));
 		*found = (struct reader_sets){
 			.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
 			.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
@@ -307,7 +302,7 @@ static const char *find_foreign_link(struct export_reader *reader, int64_t conte
 		code = sqlite3_step(row);
 	}
 	if (code == SQLITE_ROW)
-		link = column_text(row, 0);
+		link = run_sql_text(row, 0);
 	else if (code != SQLITE_DONE)
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 	const char *kept = names_keep(reader->names, strlen(link) == 48 ? link : "");
@@ -445,7 +440,7 @@ static const struct export_stack *read_stack(struct export_reader *reader, int64
 		return NULL;
 	}
 	const struct export_stack *stack = names_stack(
-		reader->names, code == SQLITE_ROW ? column_text(row, 0) : "[]", is_truncated, &bad);
+		reader->names, code == SQLITE_ROW ? run_sql_text(row, 0) : "[]", is_truncated, &bad);
 	sqlite3_reset(row);
 	if (bad)
 		complain("%s: stack %lld is not an array of addresses", reader->path, (long long)id);
@@ -484,7 +479,7 @@ static const char *find_leaf(struct export_reader *reader, int64_t wait)
 	if (leaf && !*leaf) {
 		sqlite3_bind_int64(reader->wait_of, 1, wait);
 		sqlite3_step(reader->wait_of);
-		*leaf = names_keep(reader->names, column_text(reader->wait_of, 0));
+		*leaf = names_keep(reader->names, run_sql_text(reader->wait_of, 0));
 		sqlite3_reset(reader->wait_of);
 	}
 	if (!leaf || !*leaf) {

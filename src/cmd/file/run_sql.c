@@ -15,6 +15,13 @@ void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameter
 	}
 }
 
+const char *run_sql_text(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+
+	return text ? text : "";
+}
+
 /* What people mistype. */
 static const struct {
 	const char *message, *names, *list;

@@ -26,4 +26,7 @@ int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters
  * told what they will be asked (made_table.h). */
 void run_sql_prepare(sqlite3 *db, const char *sql);
 
+/* The text of a column, "" if it is NULL. Valid until the next step. */
+const char *run_sql_text(sqlite3_stmt *row, int column);
+
 #endif

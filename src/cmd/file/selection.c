@@ -129,7 +129,7 @@ int selection_check(const char *command, const struct selection *one)
 	int64_t ns;
 
 	if (one->min_duration && !moment_parse_duration(one->min_duration, &ns)) {
-		complain("%s: --min-duration %s; expected a time as 50ms, 2s or 1min", command,
+		complain("%s: --min-duration %s; expected a time such as 50ms, 2s or 1min", command,
 		         one->min_duration);
 		return COMMAND_MISUSED;
 	}

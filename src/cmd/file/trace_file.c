@@ -24,7 +24,7 @@
 
 #include "base/text.h"
 #include "base/vector.h"
-#include "cmd/file/file_name.h"
+#include "cmd/file/words.h"
 #include "cmd/file/stack_frames.h"
 #include "cmd/line/nearest.h"
 #include "cmd/ui/complain.h"
@@ -200,8 +200,7 @@ static bool adopt(sqlite3 *db, const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (file_name_add(db) != SQLITE_OK ||
-	           stack_frames_add(db, trace_file_space(db)) != SQLITE_OK) {
+	} else if (words_add(db) != SQLITE_OK || stack_frames_add(db, trace_file_space(db)) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		progress_watch(db);
@@ -215,7 +214,7 @@ static bool adopt_tables(sqlite3 *db, const char *path)
 {
 	if (!check_identity(db, path))
 		return false;
-	if (file_name_add(db) != SQLITE_OK) {
+	if (words_add(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}

@@ -1,26 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/file/file_name.h"
+#include "cmd/file/words.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static void file_name(sqlite3_context *context, int argc, sqlite3_value **argv)
+static void file_name(sqlite3_context *context, int count, sqlite3_value **values)
 {
-	const char *path = (const char *)sqlite3_value_text(argv[0]);
+	const char *path = (const char *)sqlite3_value_text(values[0]);
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	(void)argc;
+	(void)count;
 	sqlite3_result_text(context, slash ? slash + 1 : path, -1, SQLITE_TRANSIENT);
 }
 
-int file_name_add(sqlite3 *db)
+void words_duration(double ns, char *text, size_t room)
 {
-	return sqlite3_create_function(db, "fileName", 1,
-	                               SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
-	                               file_name, NULL, NULL);
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = { { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }, { 1, "ns" } };
+	size_t unit = 0;
+
+	while (unit < 3 && ns < units[unit].ns)
+		unit++;
+	const double value = ns / units[unit].ns;
+	sqlite3_snprintf((int)room, text, value < 10 ? "%.1f %s" : "%,.0f %s", value, units[unit].name);
 }
 
-const char *file_name_here(const char *path)
+static void duration(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	char text[64];
+
+	(void)count;
+	if (sqlite3_value_type(values[0]) == SQLITE_NULL)
+		return;
+	words_duration(sqlite3_value_double(values[0]), text, sizeof(text));
+	sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+static void one_line(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const char *text = (const char *)sqlite3_value_text(values[0]);
+	int size = sqlite3_value_bytes(values[0]);
+	char *line;
+
+	(void)count;
+	if (!text)
+		return;
+	for (; size && strchr(" \n\r\t", *text) && *text; size--)
+		text++;
+	while (size && strchr(" \n\r\t", text[size - 1]) && text[size - 1])
+		size--;
+	line = sqlite3_malloc(size + 1);
+	if (!line) {
+		sqlite3_result_error_nomem(context);
+		return;
+	}
+	for (int i = 0; i < size; i++)
+		line[i] = text[i] == '\n' || text[i] == '\r' || text[i] == '\t' ? ' ' : text[i];
+	sqlite3_result_text(context, line, size, sqlite3_free);
+}
+
+int words_add(sqlite3 *db)
+{
+	static const struct {
+		const char *name;
+		void (*run)(sqlite3_context *, int, sqlite3_value **);
+	} functions[] = { { "fileName", file_name }, { "duration", duration }, { "oneLine", one_line } };
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
+		code = sqlite3_create_function(db, functions[i].name, 1,
+		                               SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+		                               functions[i].run, NULL, NULL);
+	return code;
+}
+
+const char *words_path_here(const char *path)
 {
 	char folder[4096];
 	const size_t size = getcwd(folder, sizeof(folder)) ? strlen(folder) : 0;

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shorter names of files. fileName(PATH) in SQL: what follows the last slash of a path.
+ * Words for people. In SQL; each function is NULL of NULL:
+ *   fileName(PATH)  what follows the last slash
+ *   duration(NS)    "1.5 s", "20 ms"
+ *   oneLine(TEXT)   the text with blanks for line breaks and tabs, without blanks at its ends
  */
-#ifndef QUERYPROF_CMD_FILE_FILE_NAME_H
-#define QUERYPROF_CMD_FILE_FILE_NAME_H
+#ifndef QUERYPROF_CMD_FILE_WORDS_H
+#define QUERYPROF_CMD_FILE_WORDS_H
 
 #include <sqlite3.h>
+#include <stddef.h>
 
-/* Gives a connection the function. An SQLite result. */
-int file_name_add(sqlite3 *db);
+/* Gives a connection these functions. An SQLite result. */
+int words_add(sqlite3 *db);
+
+/* duration(NS), cut to `room` bytes with the zero. */
+void words_duration(double ns, char *text, size_t room);
 
 /* The path as from the present folder, if it is below that. */
-const char *file_name_here(const char *path);
+const char *words_path_here(const char *path);
 
 #endif

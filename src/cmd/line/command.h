@@ -60,6 +60,7 @@ struct command {
 	const char *examples;            /* lines of commands */
 	const struct command_option *options;
 	const struct command_option *shared; /* a second table, of several commands, or NULL */
+	const char *shared_title;            /* what these say; NULL: which runs (file/selection.h) */
 	int arguments_min, arguments_max;
 	bool reads_file;    /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
 	bool pages;         /* long output goes through a pager */

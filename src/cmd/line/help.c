@@ -144,7 +144,9 @@ void help_print_command(const struct command *command, FILE *to)
 		print_option(to, option);
 	print_option(to, &help_option);
 	if (command->shared) {
-		fputs("\nwhich runs (a TIME: see queryprof --help):\n", to);
+		fprintf(to, "\n%s:\n",
+		        command->shared_title ? command->shared_title
+		                              : "which runs (a TIME: see queryprof --help)");
 		for (const struct command_option *option = command->shared; option->name; option++)
 			print_option(to, option);
 	}
@@ -153,7 +155,7 @@ void help_print_command(const struct command *command, FILE *to)
 
 /* --- the man page ---------------------------------------------------------------- */
 
-#define MAN_DATE "2026-11-22" /* of the texts */
+#define MAN_DATE "2026-11-29" /* of the texts */
 
 /* Escapes the text, so that troff takes it literally. A line that begins with a dot or a quote
  * would be a request. */
@@ -233,7 +235,9 @@ static void print_manual_command(FILE *to, const struct command *command)
 		free(lines);
 	}
 	print_manual_options(to, command->options);
-	if (command->shared)
+	if (command->shared_title)
+		print_manual_options(to, command->shared);
+	else if (command->shared)
 		fputs(".PP\nWhich runs: see\n.BR \"WHICH RUNS\" .\n", to);
 	fputs(".PP\nExamples:\n", to);
 	print_literally(to, command->examples);
@@ -265,7 +269,7 @@ void help_print_manual(FILE *to)
 	fputs(".SH COMMANDS\n", to);
 	for (size_t i = 0; (command = command_at(i)); i++) {
 		print_manual_command(to, command);
-		if (command->shared)
+		if (!command->shared_title && command->shared)
 			shared = command->shared;
 	}
 	if (shared) {

@@ -83,7 +83,7 @@ static bool lacks_unit(const struct command_option *option, const char *value)
 /* Checks what holds for every command. A command_result. */
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
-	char words[256] = "a whole number, as 20";
+	char words[256] = "a whole number, such as 20";
 	const char *unit = value + strspn(value, "0123456789");
 	const bool is_time = unit > value && unit < value + 10 && *unit && !unit[strspn(unit, "usminhdw")];
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cmd/file/duration.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/live/processes.h"
@@ -52,7 +51,7 @@ static void print_field(const char *name, const char *text)
 	putchar('\n');
 }
 
-/* A line of several words: what is not printed is blank, and a line break is one. */
+/* One line: line breaks become `between`, and characters that would control the terminal blanks. */
 static char *in_one_line(const char *text, const char *separator)
 {
 	sqlite3_str *line = sqlite3_str_new(NULL);
@@ -123,7 +122,7 @@ static void print_head(const struct live *live, const struct snapshot *snapshot)
 	       snapshot->running == 1 ? "y" : "ies", snapshot->between, snapshot->transactions,
 	       snapshot->transactions == 1 ? "" : "s");
 	if (snapshot->changed)
-		printf("%" PRIu32 " more began or ended while they were read\n", snapshot->changed);
+		printf("%" PRIu32 " more began or ended during the reading\n", snapshot->changed);
 	if (snapshot->unread)
 		printf("%d process%s cannot be read: recorded by another version of queryprof\n",
 		       snapshot->unread, snapshot->unread == 1 ? "" : "es");
@@ -198,9 +197,7 @@ static int run(int argc, char **argv)
 		live_close(&live);
 		return COMMAND_FAILED;
 	}
-	code = duration_add(db);
-	if (!code)
-		code = snapshot_take(db, &live, &snapshot);
+	code = snapshot_take(db, &live, &snapshot);
 	if (code)
 		result = complain("dump: %s", sqlite3_errmsg(db));
 	else
@@ -215,19 +212,16 @@ const struct command command_dump = {
 	.name = "dump",
 	.arguments = "[PID|FILE] [OPTION]...",
 	.summary = "Shows what a recorded program does at this moment",
-	.details = "PID is a process that `queryprof record` or `attach` records now, FILE the trace file "
-		   "that a "
-		   "recording is written "
-		   "to, which means all its processes. Each query that is open has its statement, how long, "
-		   "whether its thread is on a processor or "
-		   "what it waits for, and who holds the lock. Then come open transactions, the oldest "
-		   "first.\n\n"
-		   "This is read from the memory that the process shares with record: nobody is stopped, and "
-		   "no database is "
-		   "opened. `on CPU` is also a thread that is ready to run. The stack and the plan node are "
-		   "those of the query's newest sample, whose age is printed. A query that began or "
-		   "ended while it was read is counted and not shown.\n\n"
-		   "A process of another user can be read by root only.",
+	.details =
+		"PID is a process that `queryprof record` or `attach` is recording now. FILE is the trace "
+		"file of a running recording, and selects all its processes. For each open query, dump "
+		"prints the statement, how long it has run, whether its thread is on a processor or what it "
+		"waits for, and who holds the lock. Open transactions follow, the oldest first.\n\n"
+		"dump reads the memory that the process shares with record. It stops no process and opens "
+		"no database. `on CPU` includes threads that are ready to run. The stack and the plan node "
+		"are those of the query's newest sample, whose age is printed. Queries that began or ended "
+		"during the reading are counted and not shown.\n\n"
+		"Only root can read a process of another user.",
 	.examples = "  queryprof dump app.trace\n"
 		    "  queryprof dump 4321 --format json\n",
 	.options = options,

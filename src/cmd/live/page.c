@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cmd/file/duration.h"
 #include "cmd/live/row.h"
 #include "query/normalize.h"
 #include "sql_live_plan.h"
@@ -119,7 +118,7 @@ static int add_runs(struct page *page, sqlite3 *db, const struct snapshot *snaps
 	if (count > most)
 		add(page, text_format("%10s%d more", "", count - most));
 	if (!count)
-		add(page, text_format("%10snone is open", ""));
+		add(page, text_format("%10sno query is open", ""));
 	return finish(rows, code);
 }
 

@@ -22,7 +22,7 @@ const char *page_order_name(enum page_order order);
 
 struct page_line {
 	char *text;
-	bool is_statement; /* that can be opened */
+	bool is_statement; /* it can be opened */
 	int64_t hash;      /* normalized_query_hash; 0: not known */
 	char *query;       /* its text; NULL: not known */
 };
@@ -33,7 +33,8 @@ struct page {
 
 void page_clear(struct page *page);
 
-/* `rows`, `columns`: of the screen; rows 0: it is plain text, and no line is cut. An SQLite result. */
+/* `rows`, `columns`: the size of the screen; rows 0: plain text, whose lines are not cut. An SQLite result.
+ */
 int page_of_recording(struct page *page, sqlite3 *db, const struct live *live,
                       const struct snapshot *snapshot, enum page_order order, int rows, int columns);
 int page_of_statement(struct page *page, sqlite3 *db, const struct snapshot *snapshot, int64_t hash,

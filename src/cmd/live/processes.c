@@ -40,31 +40,6 @@ static void recorder_free(struct recorder *recorder)
 
 /* --- /proc ------------------------------------------------------------------------------ */
 
-/* The file of a process, as a text; "" if there is none, or nobody may read it. */
-static bool read_file(char *text, size_t room, const char *format, int pid, int number)
-{
-	char path[64];
-	ssize_t size = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), format, pid, number); /* NOLINT: of this file */
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		size = read(fd, text, room - 1);
-		close(fd);
-	}
-	text[size > 0 ? size : 0] = '\0';
-	return size > 0;
-}
-
-/* The number in the line that begins so; `base` as strtoll() has it. -1: there is none. */
-static long long number_of(const char *text, const char *begin, int base)
-{
-	const char *at = strstr(text, begin);
-
-	return at ? strtoll(at + strlen(begin), NULL, base) : -1;
-}
-
 /* The next folder that is a number; 0: there is none left. */
 static int next_number(DIR *folder)
 {
@@ -81,24 +56,24 @@ static int next_number(DIR *folder)
 
 static void note_descriptor(struct recorder *recorder, int number)
 {
-	char link[32], at[PATH_MAX], text[512];
+	char link[32], at[PATH_MAX], info[32];
 	struct stat status;
 	ssize_t size;
-	long long pid = -1;
+	long long pid = -1, flags;
 
 	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)recorder->pid, number);
+	snprintf(info, sizeof(info), "fdinfo/%d", number);
 	size = readlink(link, at, sizeof(at) - 1);
 	at[size > 0 ? size : 0] = '\0';
 	if (strncmp(at, MEMORY_NAME, strlen(MEMORY_NAME)) == 0 && stat(link, &status) == 0) {
 		vector_push(&recorder->memories, (struct memory){ number, status.st_ino });
 	} else if (strcmp(at, "anon_inode:[pidfd]") == 0) {
-		if (read_file(text, sizeof(text), "/proc/%d/fdinfo/%d", recorder->pid, number))
-			pid = number_of(text, "\nPid:", 10);
+		pid = process_number(recorder->pid, 0, info, "Pid", 10);
 	} else if (strncmp(at, "/proc/", 6) == 0) { /* before Linux 5.3 */
 		pid = atoi(at + 6);
 	} else if (at[0] == '/' && !recorder->path[0] &&
-	           read_file(text, sizeof(text), "/proc/%d/fdinfo/%d", recorder->pid, number) &&
-	           (number_of(text, "flags:", 8) & O_PATH) && stat(link, &status) == 0) {
+	           (flags = process_number(recorder->pid, 0, info, "flags", 8)) >= 0 && (flags & O_PATH) &&
+	           stat(link, &status) == 0) {
 		strcpy(recorder->path, at); /* NOLINT: of the same size */
 		recorder->device = status.st_dev;
 		recorder->inode = status.st_ino;
@@ -115,7 +90,7 @@ static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused
 	int number;
 
 	*recorder = (struct recorder){ .pid = pid };
-	process_name(pid, name, sizeof(name));
+	process_name(pid, 0, name, sizeof(name));
 	if (pid == getpid() || strcmp(name, "queryprof") != 0)
 		return false;
 	snprintf(folder_name, sizeof(folder_name), "/proc/%d/fd", (int)pid);
@@ -303,7 +278,7 @@ void live_close(struct live *live)
 
 /* --- what the command line names ------------------------------------------------------------ */
 
-/* The one place that says what to do about a process that nobody records. */
+/* Every message about a process that is not recorded comes from here. */
 static int complain_of_process(const char *command, pid_t pid, bool is_refused)
 {
 	char name[16], path[32];
@@ -312,7 +287,7 @@ static int complain_of_process(const char *command, pid_t pid, bool is_refused)
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &status) != 0)
 		return complain("%s: there is no process %d", command, (int)pid);
-	process_name(pid, name, sizeof(name));
+	process_name(pid, 0, name, sizeof(name));
 	text_blank_controls(name);
 	if (status.st_uid != geteuid() && geteuid() != 0)
 		return complain(
@@ -372,22 +347,25 @@ int live_open(const char *command, const char *target, struct live *live)
 
 /* --- threads ------------------------------------------------------------------------------------ */
 
-/* The id in the innermost pid namespace: the last number in the line NSpid of /proc/PID/status. */
-static uint32_t inner_id(const char *status)
+/* The id in the innermost pid namespace: the last number in the line NSpid of `status`. */
+static uint32_t inner_id(pid_t process, pid_t thread)
 {
-	const char *line = strstr(status, "\nNSpid:"), *at;
-	size_t size = line ? strcspn(line + 1, "\n") + 1 : 0;
+	FILE *file = process_file(process, thread, "status");
+	const char *last = NULL;
+	char line[512];
 
-	at = line ? line + size : NULL;
-	while (at && at > line && at[-1] >= '0' && at[-1] <= '9')
-		at--;
-	return at ? (uint32_t)strtoul(at, NULL, 10) : 0;
+	while (file && !last && fgets(line, sizeof(line), file))
+		if (strncmp(line, "NSpid:", strlen("NSpid:")) == 0)
+			last = strrchr(line, '\t');
+	if (file)
+		fclose(file);
+	return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
 }
 
 /* The thread's number as this command sees it. */
 static uint32_t outer_id(const struct live_process *process, uint32_t thread_id)
 {
-	char path[32], status[4096];
+	char path[32];
 	uint32_t found = 0;
 	DIR *folder;
 	int number;
@@ -397,8 +375,7 @@ static uint32_t outer_id(const struct live_process *process, uint32_t thread_id)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
 	folder = opendir(path);
 	while (folder && !found && (number = next_number(folder)) >= 0)
-		if (read_file(status, sizeof(status), "/proc/%d/task/%d/status", process->pid, number) &&
-		    inner_id(status) == thread_id)
+		if (number > 0 && inner_id(process->pid, number) == thread_id)
 			found = (uint32_t)number;
 	if (folder)
 		closedir(folder);
@@ -421,15 +398,10 @@ struct live_thread live_thread_look(const struct live_process *process, uint32_t
 {
 	const uint32_t number = outer_id(process, thread_id);
 	struct live_thread thread = { .state = "" };
-	char text[512], *open, *close;
 
-	if (!number || !read_file(text, sizeof(text), "/proc/%d/task/%d/stat", process->pid, (int)number))
+	if (!number)
 		return thread;
-	open = strchr(text, '(');
-	close = strrchr(text, ')');
-	if (!open || !close || close < open || strlen(close) < 3)
-		return thread;
-	thread.state = state_name(close[2]);
-	snprintf(thread.name, sizeof(thread.name), "%.*s", (int)(close - open - 1), open + 1);
+	thread.state = state_name(process_state(process->pid, (pid_t)number));
+	process_name(process->pid, (pid_t)number, thread.name, sizeof(thread.name));
 	return thread;
 }

@@ -2,11 +2,11 @@
 /*
  * The processes that are recorded at this moment, found and read from outside.
  *
- * The command that records a process holds its shared memory (handover/shared_ring.h) as a descriptor, and
- * the trace file as another. /proc has both, so a second command needs nothing from the first one or from the
- * process: it opens the memory once more, for reading only, and copies. Nobody is stopped, waits or is
- * written to. The kernel permits this to the user whose commands they are, and to root. What is in the memory
- * is a stranger's: shared_ring_look() believes no size of it.
+ * The command that records a process has descriptors of the shared memory (handover/shared_ring.h) and of the
+ * trace file. /proc shows both, so a second command needs nothing from the first one or from the process: it
+ * opens the memory once more, for reading only, and copies it. No process stops or waits, and nothing is
+ * written. The kernel permits this to the user of these commands, and to root. The memory may contain
+ * anything, so shared_ring_look() checks every size in it.
  */
 #ifndef QUERYPROF_CMD_LIVE_PROCESSES_H
 #define QUERYPROF_CMD_LIVE_PROCESSES_H
@@ -21,7 +21,7 @@
 struct live_process {
 	pid_t pid;        /* as this command sees it */
 	uint64_t inode;   /* of its memory */
-	bool is_open;     /* `shared`: else it cannot be read, or is of another version */
+	bool is_open;     /* `shared` is open; otherwise it cannot be read, or has another version */
 	bool is_there;    /* at the newest look */
 	uint32_t changed; /* runs and transactions that began or ended while they were read */
 	uint64_t at_ns;   /* CLOCK_MONOTONIC, of the newest look */
@@ -29,7 +29,7 @@ struct live_process {
 };
 
 struct live {
-	pid_t pid;              /* only this process; 0: all that write to the file */
+	pid_t pid;              /* only this process; 0: all processes that write to the file */
 	char *path;             /* the trace file that they are recorded to */
 	uint64_t device, inode; /* of that file */
 	VECTOR(struct live_process) processes;

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/file/duration.h"
+#include "cmd/file/words.h"
+#include "cmd/file/run_sql.h"
 
 static int column_of(sqlite3_stmt *row, const char *name)
 {
@@ -17,9 +18,7 @@ static int column_of(sqlite3_stmt *row, const char *name)
 
 const char *row_text(sqlite3_stmt *row, const char *name)
 {
-	const char *text = (const char *)sqlite3_column_text(row, column_of(row, name));
-
-	return text ? text : "";
+	return run_sql_text(row, column_of(row, name));
 }
 
 int64_t row_number(sqlite3_stmt *row, const char *name)
@@ -35,7 +34,7 @@ bool row_has(sqlite3_stmt *row, const char *name)
 const char *row_duration(sqlite3_stmt *row, const char *name, char words[ROW_DURATION])
 {
 	if (row_has(row, name))
-		duration_text((double)row_number(row, name), words, ROW_DURATION);
+		words_duration((double)row_number(row, name), words, ROW_DURATION);
 	else
 		words[0] = '\0';
 	return words;

@@ -26,7 +26,7 @@ const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS]);
 /* What a transaction's locks are for: "writes", "oldest reader", "reads". */
 const char *row_access(sqlite3_stmt *row);
 
-/* Who holds the lock that a run waits for, and what that does; "" if it waits for none. */
+/* Who holds the lock that a run waits for, and what that thread does; "" if the run waits for no lock. */
 const char *row_holder(sqlite3_stmt *row, char words[ROW_WORDS]);
 
 #endif

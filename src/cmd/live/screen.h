@@ -2,11 +2,10 @@
 /*
  * A terminal that shows lines and delivers keys.
  *
- * It needs four controls, which every terminal of the last forty years obeys (ECMA-48): go home, clear a
- * line, clear what is below, and reverse a line. So there is no library and no terminfo here, which a
- * container may not have: nothing is needed at run time but libc.
+ * It uses four controls that every terminal understands (ECMA-48): go home, clear a line, clear the rest of
+ * the screen, and reverse a line. So it needs neither a library nor terminfo, which a container may lack.
  *
- * The terminal is as it was after every end: a return, exit(), a signal, a stop (^Z). Only SIGKILL leaves it.
+ * The terminal is restored at every end: a return, exit(), a signal, a stop (^Z), but not after SIGKILL.
  */
 #ifndef QUERYPROF_CMD_LIVE_SCREEN_H
 #define QUERYPROF_CMD_LIVE_SCREEN_H
@@ -15,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False: standard input or output is no terminal. */
+/* False: standard input or output is not a terminal. */
 bool screen_open(void);
 void screen_close(void); /* idempotent */
 
@@ -24,8 +23,8 @@ struct screen_size {
 };
 struct screen_size screen_size(void);
 
-/* Shows the lines from the first row on, each cut to the width, and nothing else. What would drive a terminal
- * in them is blank. */
+/* Shows these lines only, from the first row on, each cut to the width. Characters that would control the
+ * terminal become blanks. */
 struct screen_line {
 	const char *text;
 	bool is_reversed;
@@ -43,8 +42,7 @@ enum screen_key {
 	KEY_CHARACTER,
 };
 
-/* The next key, for which it waits until `until_ns` (CLOCK_MONOTONIC). Other keys, and bytes that are none,
- * are ignored. */
+/* The next key; waits for it until `until_ns` (CLOCK_MONOTONIC). Ignores other keys and other bytes. */
 enum screen_key screen_key(uint64_t until_ns, char *character);
 
 #endif

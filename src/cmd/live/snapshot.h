@@ -12,13 +12,13 @@
 #include "cmd/live/processes.h"
 
 struct snapshot {
-	uint64_t now_ns;       /* since 1970 */
-	int processes, unread; /* unread: whose memory is of another version, or cannot be read */
+	uint64_t now_ns;                    /* since 1970 */
+	int processes, unread;              /* unread: their memory has another version, or cannot be read */
 	int running, between, transactions; /* runs inside SQLite, and between two rows */
 	uint32_t changed;
 };
 
-/* Replaces what the tables had. An SQLite result. */
+/* Replaces the rows of the tables. An SQLite result. */
 int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot);
 
 /* A statement of sql/live on these tables, and on the samples of the last seconds. NULL: it cannot be

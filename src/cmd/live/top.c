@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cmd/file/duration.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/live/page.h"
@@ -55,7 +54,7 @@ static bool open_db(struct top *top)
 		trace_file_close(top->db);
 	top->is_constant = !trace_file_is_in_use(top->live.path);
 	top->db = trace_file_open(top->live.path);
-	return top->db && duration_add(top->db) == SQLITE_OK;
+	return top->db != NULL;
 }
 
 /* The state of now, as a page for that many rows and columns. A command_result. */
@@ -143,7 +142,7 @@ static void draw(struct top *top)
 	if (rows > 1)
 		lines[body] = (struct screen_line){
 			top->query       ? "q quit  esc back  up/down scroll  space freeze"
-			: top->is_frozen ? "FROZEN  q quit  space go on  up/down enter open  s sort"
+			: top->is_frozen ? "FROZEN  q quit  space continue  up/down enter open  s sort"
 					 : "q quit  space freeze  up/down enter open  s sort",
 			false
 		};
@@ -255,21 +254,17 @@ const struct command command_top = {
 	.name = "top",
 	.arguments = "[PID|FILE] [OPTION]...",
 	.summary = "Shows what recorded programs do, once a second",
-	.details = "PID and FILE are those of dump, and what is open is read in the same way. Below are the "
-		   "waits and the "
-		   "statements of the last ten seconds, by samples: `wall` is the time inside SQLite, `cpu` "
-		   "the part on a "
-		   "processor, `lock` the part in which it waited for locks of databases. The trace file has "
-		   "samples about "
-		   "half a second later. On top is what is open: queries, and below their holders, then "
-		   "transactions with the size "
-		   "of the WAL.\n\n"
-		   "Keys: up and down (or k and j) choose a query, enter opens it: its plan with the time of "
-		   "each node "
-		   "and its stacks; escape (or b) goes back. s changes the order of the statements, space "
-		   "freezes, q "
-		   "quits.\n\n"
-		   "If the output is not a terminal, or with --once, it prints the same once.",
+	.details =
+		"PID and FILE are as in dump, and top reads them in the same way. The upper part shows what "
+		"is open: queries, each below the holder of the lock that it waits for, then transactions "
+		"with the size of the WAL. The lower part shows the waits and the statements of the last "
+		"ten seconds, by samples: `wall` is the time inside SQLite, `cpu` the part on a processor, "
+		"`lock` the part in which it waited for locks of databases. Samples reach the trace file "
+		"about half a second later.\n\n"
+		"Keys: up and down (or k and j) choose a query, enter opens it: its plan with the time of "
+		"each node, and its stacks. Escape (or b) goes back. s changes the order of the statements, "
+		"space freezes the page, q quits.\n\n"
+		"If the output is not a terminal, or with --once, top prints the page once.",
 	.examples = "  queryprof top app.trace\n"
 		    "  queryprof top 4321 --once\n",
 	.options = options,

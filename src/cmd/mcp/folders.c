@@ -146,7 +146,7 @@ void folders_list(FILE *to)
 
 /* --- finding one ---------------------------------------------------------------------------------- */
 
-/* What is refused is said; NULL: nothing is. */
+/* Why the file is refused; NULL: it is not. */
 static const char *check(int fd)
 {
 	struct stat status;
@@ -154,7 +154,7 @@ static const char *check(int fd)
 	if (fstat(fd, &status))
 		return strerror(errno);
 	return S_ISLNK(status.st_mode)      ? "it is a symbolic link"
-	       : !S_ISREG(status.st_mode)   ? "it is no regular file"
+	       : !S_ISREG(status.st_mode)   ? "it is not a regular file"
 	       : status.st_uid != geteuid() ? "it belongs to another user"
 	                                    : NULL;
 }
@@ -174,12 +174,12 @@ static const char *refuse(const struct folder *folder, const char *name)
 		if (!part || at < 0)
 			why = "out of memory or descriptors";
 		else if (strcmp(part, "..") == 0)
-			why = "a path may not have \"..\" in it";
+			why = "a path may not contain \"..\"";
 		else if ((next = openat(at, part,
 		                        O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY))) < 0)
 			why = errno == ENOENT ? "there is no such file"
 			      : errno == ENOTDIR || errno == ELOOP
-			              ? "a part of the path is no folder, or a symbolic link"
+			              ? "a part of the path is not a folder, or is a symbolic link"
 			              : strerror(errno);
 		else if (is_last)
 			why = check(next);
@@ -221,7 +221,7 @@ static char *find_newest(FILE *to)
 
 char *folders_find(const char *name, FILE *to)
 {
-	const char *why = "the server was not started with a folder that has it";
+	const char *why = "it is in none of the folders with which the server was started";
 
 	if (!name)
 		return find_newest(to);
@@ -231,7 +231,7 @@ char *folders_find(const char *name, FILE *to)
 
 		if (!rest)
 			continue;
-		why = *rest ? refuse(folder, rest) : "it is no regular file";
+		why = *rest ? refuse(folder, rest) : "it is not a regular file";
 		if (!why)
 			return text_format("%s/%s", folder->path, rest);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folders whose trace files the server may read, and no other file: no symbolic link leads out of them,
- * no "..", and files of other users are refused.
+ * The folders whose trace files the server may read. It follows no symbolic link, accepts no "..", and
+ * refuses files of other users.
  */
 #ifndef QUERYPROF_CMD_MCP_FOLDERS_H
 #define QUERYPROF_CMD_MCP_FOLDERS_H

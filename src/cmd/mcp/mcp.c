@@ -2,7 +2,7 @@
 /*
  * queryprof mcp: a server of the Model Context Protocol on standard input and output, for coding agents.
  *
- * A message is a line of JSON-RPC. SQLite's JSON functions read it, which refuse what is nested too deeply.
+ * A message is a line of JSON-RPC. SQLite's JSON functions read it, and refuse deep nesting.
  * Requests are answered one after the other, and none depends on an earlier one. Clients of the revision
  * 2026-07-28 name the revision in each request. Older clients begin with `initialize`. The answers are the
  * same.
@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "cmd/file/run_sql.h"
 #include "cmd/line/command.h"
 #include "cmd/mcp/folders.h"
 #include "cmd/mcp/tools.h"
@@ -84,9 +85,7 @@ static sqlite3_stmt *head, *arguments;
 /* "" if it is none. */
 static const char *value(enum head column)
 {
-	const char *text = (const char *)sqlite3_column_text(head, column);
-
-	return text ? text : "";
+	return run_sql_text(head, column);
 }
 
 /* --- answers --------------------------------------------------------------------------------------- */
@@ -164,11 +163,11 @@ static void answer_call(const char *line)
 	bool has_failed;
 
 	if (!tool) {
-		refuse(true, BAD_PARAMETERS, "there is no such tool; tools/list has them", NULL);
+		refuse(true, BAD_PARAMETERS, "there is no such tool; tools/list lists the tools", NULL);
 		return;
 	}
 	if (strcmp(value(ARGUMENTS_KIND), "object") != 0 && *value(ARGUMENTS_KIND)) {
-		refuse(true, BAD_PARAMETERS, "arguments is no object", NULL);
+		refuse(true, BAD_PARAMETERS, "arguments must be an object", NULL);
 		return;
 	}
 	sqlite3_reset(arguments);
@@ -205,7 +204,7 @@ static bool is_spoken(const char *revision)
 static bool check_parameters(void)
 {
 	if (*value(PARAMETERS_KIND) && strcmp(value(PARAMETERS_KIND), "object") != 0)
-		refuse(true, BAD_PARAMETERS, "params is no object", NULL);
+		refuse(true, BAD_PARAMETERS, "params must be an object", NULL);
 	else if (!*value(REVISION_KIND))
 		return true; /* of a revision with `initialize` */
 	else if (!is_spoken(value(REVISION)))
@@ -249,12 +248,11 @@ static void answer_message(const char *line)
 	else if (strcmp(value(KIND), "object") != 0 || strcmp(value(JSONRPC), "2.0") != 0)
 		refuse(has_id, BAD_REQUEST, "expected an object with jsonrpc 2.0", NULL);
 	else if (!*value(METHOD_KIND) && *value(ANSWER_KIND))
-		; /* an answer, to nothing that was asked */
+		; /* a response, although this server sends no requests */
 	else if (strcmp(value(METHOD_KIND), "text") != 0)
-		refuse(has_id, BAD_REQUEST, "method is no string", NULL);
+		refuse(has_id, BAD_REQUEST, "method must be a string", NULL);
 	else if (*id && !has_id)
-		refuse(false, BAD_REQUEST, "id is neither an integer nor a string of at most 256 bytes",
-		       NULL);
+		refuse(false, BAD_REQUEST, "id must be an integer, or a string of at most 256 bytes", NULL);
 	else if (*id) /* else a notification */
 		answer_request(line);
 }
@@ -272,7 +270,7 @@ static void answer_line(const char *line, size_t size)
 	sqlite3_reset(head);
 	sqlite3_bind_text(head, 1, line, (int)size, SQLITE_STATIC);
 	if (!is_utf8(line, size) || sqlite3_step(head) != SQLITE_ROW)
-		refuse(false, PARSE_ERROR, "the line is no JSON in UTF-8, or is nested too deeply", NULL);
+		refuse(false, PARSE_ERROR, "the line is not JSON in UTF-8, or is nested too deeply", NULL);
 	else
 		answer_message(line);
 	sqlite3_reset(head);
@@ -336,19 +334,14 @@ const struct command command_mcp = {
 	.arguments = "[DIR]...",
 	.summary = "Serves trace files to coding agents (Model Context Protocol)",
 	.details =
-		"A server on standard input and output, of the protocol's revisions 2026-07-28, 2025-11-25 "
-		"and "
-		"2025-06-18. An agent's program starts it and asks for: files, findings, top_statements, "
-		"plan, "
-		"locks, callers, diff, sql. An answer has fewer than 2,000 characters, and ids of statements "
-		"to "
-		"ask for more.\n\n"
-		"It reads trace files of its user that are in a DIR, or in folders below it; the folder in "
-		"which "
-		"it was started if none is given. It refuses symbolic links, .. and other users' files. SQL "
-		"can "
-		"only read the one trace file. An answer takes at most 20 s. The text of queries is in the "
-		"answers, so the agent's provider gets it.",
+		"A server on standard input and output, for the protocol's revisions 2026-07-28, 2025-11-25 "
+		"and 2025-06-18. An agent's program starts it and calls its tools: files, findings, "
+		"top_statements, plan, locks, wal, callers, diff, sql. An answer has fewer than "
+		"2,000 characters, and contains ids of statements for further questions.\n\n"
+		"The server reads trace files that belong to its user, in a DIR or below it. Without DIR, "
+		"it uses the current folder. It refuses symbolic links, .. and other users' files. SQL can "
+		"only read the one trace file. An answer takes at most 20 s. Answers contain the text of "
+		"queries, so the agent's provider gets it.",
 	.examples = "  queryprof mcp ~/recordings\n"
 		    "  claude mcp add queryprof -- queryprof mcp /srv/recordings\n",
 	.options = options,

@@ -46,7 +46,7 @@ struct tool {
 #define A_STATEMENT(required)                                                                                \
 	{                                                                                                    \
 		"statement", "--statement", TEXT, required,                                                  \
-			"the id of a statement, as cff636ae, from findings or top_statements"                \
+			"the id of a statement, such as cff636ae, from findings or top_statements"           \
 	}
 #define A_LIMIT(text)                                                                                        \
 	{                                                                                                    \
@@ -62,17 +62,15 @@ static const struct tool tools[] = {
 	{ "findings",
 	  "findings",
 	  "What costs most in the queries of a recorded program, and what would change it: share of the time "
-	  "in "
-	  "SQLite, statement with its id, line of the program, evidence, cure as SQL or as a sentence, how "
-	  "sure. "
-	  "Begin here.",
+	  "in SQLite, statement with its id, line of the program, evidence, cure as SQL or as a sentence, "
+	  "and "
+	  "how sure that is. Begin here.",
 	  { 0 },
 	  { A_FILE, A_STATEMENT(false), A_LIMIT("findings at most, 3 if not given") } },
 	{ "top_statements",
 	  "queries",
-	  "The statements that took most time: share, wall and CPU time of all runs, runs, time of each, "
-	  "99th "
-	  "percentile, rows, id, notes with causes, text.",
+	  "The statements that took most time: share, wall and CPU time of all runs, runs, mean time of a "
+	  "run, 99th percentile, rows, id, notes with causes, text.",
 	  { 0 },
 	  { A_FILE,
 	    { "like", "--like", TEXT, false, "only statements with this text" },
@@ -80,23 +78,22 @@ static const struct tool tools[] = {
 	    A_LIMIT("statements at most, 8 if not given") } },
 	{ "plan",
 	  "plan",
-	  "The plan of a statement as a tree, with the share of the time, the time with its standard error, "
-	  "and "
-	  "the rows visited and returned of each node.",
+	  "The plan of a statement as a tree: the share of the time, the time with its standard error, and "
+	  "the "
+	  "rows visited and returned of each node.",
 	  { "--limit", "1" },
 	  { A_FILE, A_STATEMENT(true) } },
 	{ "locks",
 	  "locks",
 	  "Which statements kept others waiting for locks of databases: how long, how often, and what the "
-	  "holder "
-	  "did meanwhile.",
+	  "holder did meanwhile.",
 	  { 0 },
 	  { A_FILE } },
 	{ "wal",
 	  "wal",
 	  "How large write-ahead logs (-wal files) grew, which statements filled them, which transaction "
-	  "kept them "
-	  "from being reset, and what checkpoints cost whom.",
+	  "kept "
+	  "them from being reset, and which statements paid for checkpoints.",
 	  { 0 },
 	  { A_FILE } },
 	{ "callers",
@@ -106,9 +103,8 @@ static const struct tool tools[] = {
 	  { A_FILE, A_STATEMENT(false), A_LIMIT("lines at most, 8 if not given") } },
 	{ "diff",
 	  "diff",
-	  "Compares two recordings: the exact mean time of a run of each statement before and after, and "
-	  "whether "
-	  "chance explains the difference (noise ~). Use it to prove a change.",
+	  "Compares two recordings: the mean time of a run of each statement before and after, and whether "
+	  "chance can explain the difference (noise ~). Use it to prove a change.",
 	  { 0 },
 	  { { "before", NULL, FILE_NAME, true, "the trace file from before the change" },
 	    { "after", NULL, FILE_NAME, true, "the trace file from after it" },
@@ -117,8 +113,8 @@ static const struct tool tools[] = {
 	  "sql",
 	  "Runs SQL that only reads on a trace file; the answer is CSV, cut after 2,000 characters. Views: "
 	  "top_queries, query_log (runs), statement_stats (all runs, counted), trace_log (samples), "
-	  "plan_times, "
-	  "lock_waits, bursts. PRAGMA table_info(NAME) lists columns, which have their units in their names.",
+	  "plan_times, lock_waits, bursts. PRAGMA table_info(NAME) lists columns, whose names have the "
+	  "units.",
 	  { "--format", "csv", "--guarded" },
 	  { A_FILE, { "sql", NULL, TEXT, true, "the statement" } } },
 };
@@ -218,7 +214,7 @@ static bool take_argument(struct call *call, sqlite3_stmt *row, FILE *to)
 	return *to_value != NULL;
 }
 
-/* Whether all that is needed was given; files become paths. */
+/* Whether the client gave every required argument; files become paths. */
 static bool complete(struct call *call, FILE *to)
 {
 	for (int i = 0; call->tool->parameters[i].name; i++) {
@@ -242,8 +238,8 @@ static bool complete(struct call *call, FILE *to)
 	return true;
 }
 
-/* The words of the command line, and a NULL. What a client gave is no option: it follows the name of one, or
- * the end of them. */
+/* The words of the command line, and a NULL. A client's text is never an option: it follows the name of one,
+ * or the end of them. */
 static int make_words(const struct call *call, char **words)
 {
 	const struct tool *tool = call->tool;
@@ -318,7 +314,7 @@ static bool read_output(int input, char *text, size_t *size)
 	return true;
 }
 
-/* Writes the lines that fit whole, each without the blanks at its end, and says what was left out. */
+/* Writes the lines that fit, each without the blanks at its end, and a note if lines were left out. */
 static void write_lines(const char *text, size_t size, FILE *to)
 {
 	static const char more[] = "[cut: ask for less with limit, statement, like, or SQL]\n";

@@ -12,7 +12,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "cmd/file/file_name.h"
+#include "cmd/file/words.h"
+#include "cmd/file/run_sql.h"
 #include "cmd/http/http.h"
 #include "cmd/line/command.h"
 #include "export/clickhouse.h"
@@ -317,7 +318,7 @@ static int check_columns(void)
 {
 	sqlite3 *db = NULL;
 	bool fine = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE, "unix") == SQLITE_OK &&
-	            schema_make_tables(db) == SQLITE_OK && file_name_add(db) == SQLITE_OK &&
+	            schema_make_tables(db) == SQLITE_OK && words_add(db) == SQLITE_OK &&
 	            sqlite3_exec(db, sql_span_texts, NULL, NULL, NULL) == SQLITE_OK;
 	int result = fine ? COMMAND_FINE : complain("a database of no rows: %s", sqlite3_errmsg(db));
 
@@ -422,12 +423,6 @@ static void put_numbers(struct clickhouse_column *column, const char *json)
 	clickhouse_end_row(column, count);
 }
 
-static const char *column_text(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return text ? text : "";
-}
-
 /* An SQLite result. */
 static int put_row(struct table_rows *rows)
 {
@@ -438,12 +433,12 @@ static int put_row(struct table_rows *rows)
 		switch (rows->sources[i]) {
 		case SOURCE_VALUE: put_value(rows, i); break;
 		case SOURCE_STACK: code = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
-		case SOURCE_STATEMENT_LABELS: of_statement = column_text(rows->rows, i); break;
+		case SOURCE_STATEMENT_LABELS: of_statement = run_sql_text(rows->rows, i); break;
 		case SOURCE_LABELS:
-			if (!put_labels(rows->to[i], of_statement, column_text(rows->rows, i)))
+			if (!put_labels(rows->to[i], of_statement, run_sql_text(rows->rows, i)))
 				code = SQLITE_NOMEM;
 			break;
-		case SOURCE_NUMBERS: put_numbers(rows->to[i], column_text(rows->rows, i)); break;
+		case SOURCE_NUMBERS: put_numbers(rows->to[i], run_sql_text(rows->rows, i)); break;
 		}
 	return code;
 }

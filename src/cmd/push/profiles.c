@@ -14,6 +14,7 @@
 #include "base/vector.h"
 #include "cmd/export/reader.h"
 #include "cmd/export/spans.h"
+#include "cmd/file/run_sql.h"
 #include "cmd/http/http.h"
 #include "cmd/line/command.h"
 #include "cmd/ui/progress.h"
@@ -292,12 +293,6 @@ static int end_stream(struct reading *reading, bool is_whole)
 	return result;
 }
 
-static const char *column_text(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
-	return text ? text : "";
-}
-
 static int64_t slice_of(int64_t time_ns)
 {
 	return target.is_pyroscope ? time_ns / SLICE_NS : 0;
@@ -307,14 +302,14 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 {
 	struct stream *stream = &reading->stream;
 	const struct export_labels *labels = sample->labels;
-	const char *type = names_keep(reading->reader.names, column_text(row, TYPE)),
-		   *unit = names_keep(reading->reader.names, column_text(row, UNIT));
+	const char *type = names_keep(reading->reader.names, run_sql_text(row, TYPE)),
+		   *unit = names_keep(reading->reader.names, run_sql_text(row, UNIT));
 	int fd = memfd_create("queryprof", MFD_CLOEXEC);
 
 	*stream = (struct stream){
 		.is_open = true,
-		.type = strdup(column_text(row, TYPE)),
-		.unit = strdup(column_text(row, UNIT)),
+		.type = strdup(run_sql_text(row, TYPE)),
+		.unit = strdup(run_sql_text(row, UNIT)),
 		.process = sqlite3_column_int64(row, PROCESS),
 		.slice = slice_of(sample->time_ns),
 		.out = fd >= 0 ? fdopen(fd, "w+b") : NULL,
@@ -340,8 +335,8 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 
 static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const struct export_sample *sample)
 {
-	return stream->is_open && strcmp(stream->type, column_text(row, TYPE)) == 0 &&
-	       strcmp(stream->unit, column_text(row, UNIT)) == 0 &&
+	return stream->is_open && strcmp(stream->type, run_sql_text(row, TYPE)) == 0 &&
+	       strcmp(stream->unit, run_sql_text(row, UNIT)) == 0 &&
 	       stream->process == sqlite3_column_int64(row, PROCESS) &&
 	       stream->slice == slice_of(sample->time_ns) &&
 	       (!format()->size || format()->size(stream->writer) < BODY_BYTES);
@@ -367,7 +362,7 @@ static int add_row(struct reading *reading, sqlite3_stmt *row)
 	struct export_sample sample;
 	int result = COMMAND_FINE;
 
-	if (!export_reader_sample(&reading->reader, &read, column_text(row, UNIT), &sample))
+	if (!export_reader_sample(&reading->reader, &read, run_sql_text(row, UNIT), &sample))
 		return COMMAND_FAILED;
 	if (!is_of_stream(&reading->stream, row, &sample)) {
 		result = end_stream(reading, true);

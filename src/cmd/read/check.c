@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/file/file_name.h"
+#include "cmd/file/words.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
@@ -19,6 +19,7 @@
 #include "sql_check_limits.h"
 #include "sql_check_regressed.h"
 #include "sql_check_rule.h"
+#include "sql_diff_means.h"
 #include "store/file/database.h"
 
 static const char *max_scan, *no_sort, *no_auto_index, *max_time, *regressed, *against, *format_name,
@@ -47,16 +48,16 @@ static const struct command_option options[] = {
 	  .value = "TIME",
 	  .to = &max_time,
 	  .kind = OPTION_PERIOD,
-	  .help = "the time inside SQLite that one run may take, as 50ms" },
+	  .help = "the time inside SQLite that one run may take, such as 50ms" },
 	{ .name = "regressed",
 	  .value = "RATIO",
 	  .to = &regressed,
-	  .help = "the mean time of a run may be so many times that in the file of --against, as 1.3" },
+	  .help = "how many times as long as in the file of --against a mean run may take, such as 1.3" },
 	{ .name = "against",
 	  .value = "FILE",
 	  .to = &against,
 	  .kind = OPTION_FILE,
-	  .help = "for --regressed" },
+	  .help = "the earlier recording, for --regressed" },
 	{ .name = "max-runs",
 	  .value = "N",
 	  .to = &max_runs,
@@ -67,20 +68,19 @@ static const struct command_option options[] = {
 	  .to = &config,
 	  .kind = OPTION_FILE,
 	  .help = "limits, for all statements and for single ones (default " CONFIG
-	          " of this folder, if it is "
-	          "there)" },
+	          " in this folder, if it exists)" },
 	{ .name = "baseline",
 	  .value = "FILE",
 	  .to = &baseline,
 	  .kind = OPTION_FILE,
-	  .help = "what FILE has is not reported again" },
+	  .help = "a file of known violations, which are not reported" },
 	{ .name = "update",
 	  .to = &update,
 	  .help = "write what exceeds limits now to the file of --baseline" },
 	{ .name = "except",
 	  .value = "STATEMENT",
 	  .kind = OPTION_STATEMENT,
-	  .help = "do not check this statement: its id, or how that begins; may be repeated" },
+	  .help = "do not check this statement: its id, or the beginning of it; may be repeated" },
 	{ .name = "format",
 	  .value = "FORMAT",
 	  .to = &format_name,
@@ -170,9 +170,9 @@ static int check_options(void)
 		complain("check: no limit is given: --max-scan, --no-sort, --no-auto-index, --max-time, "
 		         "--max-runs, --regressed, or a file " CONFIG " (see queryprof check --help)");
 	else if (max_time && (!moment_parse_duration(max_time, &ns) || ns <= 0))
-		complain("check: --max-time %s; expected a time with its unit, as 50ms", max_time);
+		complain("check: --max-time %s; expected a time with its unit, such as 50ms", max_time);
 	else if (regressed && (!(ratio >= 1 && ratio <= 1e6) || *end))
-		complain("check: --regressed %s; expected a ratio of at least 1, as 1.3", regressed);
+		complain("check: --regressed %s; expected a ratio of at least 1, such as 1.3", regressed);
 	else if (!regressed != !against)
 		complain("check: %s", regressed ? "--regressed needs the file to compare with: --against FILE"
 		                                : "--against needs the allowed ratio: --regressed 1.3");
@@ -259,7 +259,8 @@ static int find_violations(sqlite3 *db)
 		result = set_limits(db);
 	if (!result)
 		result = run_sql(db, sql_check, NULL, &silent);
-	if (!result && regressed && !(result = attach(db)))
+	if (!result && regressed && !(result = attach(db)) &&
+	    !(result = run_sql(db, sql_diff_means, NULL, &silent)))
 		result = run_sql(db, sql_check_regressed, parameters, &silent);
 	return result ? result : run_sql(db, sql_check_callers, NULL, &silent);
 }
@@ -268,9 +269,7 @@ static int find_violations(sqlite3 *db)
 
 #define SELECT_VIOLATIONS                                                                                    \
 	"SELECT check_name AS \"check\", message, printf('%016x', hash) AS statement, caller, "              \
-	"caller_function, trim(replace(replace(replace(query, char(10), ' '), char(13), ' '), char(9), ' "   \
-	"')) "                                                                                               \
-	"AS query FROM temp.violations WHERE NOT unknown"
+	"caller_function, oneLine(query) AS query FROM temp.violations WHERE NOT unknown"
 
 enum column { CHECK, MESSAGE, STATEMENT, CALLER, FUNCTION, QUERY, COLUMNS };
 
@@ -345,7 +344,7 @@ static int print_rows(sqlite3 *db, int limit, const char *format)
 			row[i] = (const char *)sqlite3_column_text(rows, i);
 			row[i] = row[i] ? row[i] : "";
 		}
-		row[CALLER] = file_name_here(row[CALLER]);
+		row[CALLER] = words_path_here(row[CALLER]);
 		put_violation(row, format);
 	}
 	if (code != SQLITE_DONE)
@@ -487,24 +486,22 @@ const struct command command_check = {
 		"Prints a line for each limit that a statement exceeds, with the line of the program that "
 		"ran it, if that is known. Exit status 0: all statements keep all limits. Statements that "
 		"differ only in literals are one.\n\n"
-		"--max-scan counts as SQLite does (SQLITE_STMTSTATUS_FULLSCAN_STEP). Of logged runs each "
-		"is known, of the others the sum: then their mean must keep the limit, and check says if a "
-		"single one may not. The other limits are checked for all runs. --max-time is without "
-		"preparing.\n\n"
-		"--regressed compares the mean times of all runs, without preparing. A statement exceeds "
-		"it if more than the allowed ratio is significant by Welch's t-test (one-sided, 2.5 %). "
-		"This requires two runs in each file.\n\n"
-		"--max-runs finds statements that run once for each row of another one. Of each burst (see "
-		"the view "
-		"bursts) the statement with most runs is checked; only logged runs are in bursts.\n\n"
+		"--max-scan counts as SQLite does (SQLITE_STMTSTATUS_FULLSCAN_STEP). Each logged run is "
+		"checked. Of runs that were not logged only the sum is known, so their mean is checked, and "
+		"check reports if a single one may exceed the limit. The other limits are checked for all "
+		"runs. --max-time does not include preparing.\n\n"
+		"--regressed compares the mean times of all runs, without preparing. A statement exceeds it "
+		"if Welch's t-test finds a larger ratio than the allowed one (one-sided, 2.5 %). This "
+		"requires two runs in each file.\n\n"
+		"--max-runs finds statements that run once for each row of another one. In each burst (see "
+		"the view bursts), the statement with most runs is checked. Bursts contain only logged "
+		"runs.\n\n"
 		"A file of limits is TOML: a table [limits] for all statements, and tables [[statement]] "
-		"with the "
-		"id of a statement or a pattern of its text (like), with limits of its own, or except = "
-		"true. "
-		"Keys are max-scan, no-sort, no-auto-index, max-time and max-runs. Options count more than "
-		"[limits]; of several tables for a statement, the last one counts.\n\n"
-		"A baseline lets old violations pass: --update writes them, and later only new ones are "
-		"reported.",
+		"with the id of a statement or a pattern of its text (like), with limits of its own, or "
+		"except = true. Keys are max-scan, no-sort, no-auto-index, max-time and max-runs. Options "
+		"override [limits]. If several tables match a statement, the last one applies.\n\n"
+		"A baseline accepts known violations: --update writes them to the file, and later check "
+		"reports only new ones.",
 	.examples = "  queryprof check app.trace --max-scan 10000 --format junit\n"
 		    "  queryprof check app.trace --max-time 50ms --except 7ee8fe74\n"
 		    "  queryprof check app.trace --max-runs 20 --baseline known.txt --update\n"

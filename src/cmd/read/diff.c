@@ -14,8 +14,10 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
+#include "cmd/file/words.h"
 #include "sql_diff_function_sums.h"
 #include "sql_diff_functions.h"
+#include "sql_diff_means.h"
 #include "sql_diff_scaled_stacks.h"
 #include "sql_diff_side_functions.h"
 #include "sql_diff_side_plans.h"
@@ -256,7 +258,9 @@ static int run(int argc, char **argv)
 	if (sqlite3_open(":memory:", &both) != SQLITE_OK)
 		result = complain("out of memory");
 	else
-		result = run_sql(both, sql_diff_sides, NULL, &(struct output){ .table.is_bare = true });
+		result = words_add(both) ? complain("out of memory") : run_bare(both, sql_diff_sides);
+	if (!result)
+		result = run_bare(both, sql_diff_means);
 	for (int i = 0; !result && i < 2; i++)
 		result = read_side(both, &sides[i]);
 	if (!result && !type.unit[0])

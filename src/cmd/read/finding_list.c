@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "cmd/file/duration.h"
+#include "base/sql_token.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/line/command.h"
 #include "findings_list.h" /* made by the build */
@@ -21,49 +20,13 @@ static const struct finding {
 
 /* --- the functions of its SQL ---------------------------------------------------------------- */
 
-struct word {
-	const char *start;
-	size_t size;
-};
-
-/* The word that ends before `at`, without the quotes that it may be in. Size 0: something else does. */
-static struct word word_before(const char *text, const char *at)
-{
-	const char *quotes = "\"\"``[]", *closing;
-	const char *end = at, *start;
-
-	while (end > text && strchr(" \t\r\n", end[-1]))
-		end--;
-	start = end;
-	closing = end > text ? strchr(quotes, end[-1]) : NULL;
-	if (closing && (closing - quotes) % 2 == 0)
-		closing++; /* opening and closing are one character */
-	if (closing && end - text > 1) {
-		for (start = --end; start > text && start[-1] != closing[-1];)
-			start--;
-		return (struct word){ start, (size_t)(end - start) };
-	}
-	while (start > text && text_is_word(start[-1]))
-		start--;
-	return (struct word){ start, (size_t)(end - start) };
-}
-
-static bool is_one_of(struct word word, const char *const *words)
-{
-	for (; *words; words++)
-		if (strlen(*words) == word.size && !sqlite3_strnicmp(word.start, *words, (int)word.size))
-			return true;
-	return false;
-}
-
-/* Whether a table's name may follow what ends before `at`. */
-static bool precedes_table(const char *query, const char *at)
+/* Whether a table's name may follow. */
+static bool precedes_table(const struct sql_token *token)
 {
 	static const char *const words[] = { "FROM", "JOIN", "INTO", "UPDATE", "TABLE", NULL };
 
-	while (at > query && strchr(" \t\r\n\"`[", at[-1]))
-		at--;
-	return at > query && (at[-1] == ',' || at[-1] == '(' || is_one_of(word_before(query, at), words));
+	return sql_token_is_one_of(token, words) ||
+	       (token->kind == SQL_SIGN && (*token->at == ',' || *token->at == '('));
 }
 
 /* tableOf(QUERY, NAME): the table that the query calls NAME: that itself, or the table before an alias; '' if
@@ -72,40 +35,43 @@ static void table_of(sqlite3_context *context, int count, sqlite3_value **values
 {
 	static const char *const as[] = { "AS", NULL };
 	const char *query = (const char *)sqlite3_value_text(values[0]);
+	const char *end = query ? query + sqlite3_value_bytes(values[0]) : NULL;
 	const char *name = (const char *)sqlite3_value_text(values[1]);
 	const size_t size = name ? strlen(name) : 0;
+	/* The newest tokens, the one that may be NAME last. */
+	struct sql_token last[4] = { { SQL_SIGN, "", 0 }, { SQL_SIGN, "", 0 }, { SQL_SIGN, "", 0 } };
 
 	(void)count;
 	sqlite3_result_text(context, "", 0, SQLITE_STATIC);
-	for (const char *at = query; at && size && *at; at++) {
-		struct word word;
+	for (; size && (last[3] = sql_token_next(query, end)).size; query = last[3].at + last[3].size) {
+		const struct sql_token found = sql_token_bare(&last[3]);
+		size_t at = 3;
 
-		if (sqlite3_strnicmp(at, name, (int)size) != 0 || text_is_word(at[size]) || at[size] == '.' ||
-		    (at > query && (text_is_word(at[-1]) || at[-1] == '.')))
+		if (last[3].kind == SQL_COMMENT)
 			continue;
-		word = (struct word){ at, size };
-		if (!precedes_table(query, at)) {
-			word = word_before(query, at);
-			if (is_one_of(word, as))
-				word = word_before(query, word.start);
-			if (!word.size || !precedes_table(query, word.start))
-				continue;
+		if (sql_token_is_name(&last[3]) && found.size == size &&
+		    !sqlite3_strnicmp(found.at, name, (int)size) && *last[2].at != '.' &&
+		    (last[3].at + last[3].size == end || last[3].at[last[3].size] != '.')) {
+			if (!precedes_table(&last[2]))
+				at = sql_token_is_one_of(&last[2], as) ? 1 : 2;
+			if (at == 3 || (sql_token_is_name(&last[at]) && precedes_table(&last[at - 1]))) {
+				const struct sql_token table = sql_token_bare(&last[at]);
+
+				sqlite3_result_text(context, table.at, (int)table.size, SQLITE_TRANSIENT);
+				return;
+			}
 		}
-		sqlite3_result_text(context, word.start, (int)word.size, SQLITE_TRANSIENT);
-		return;
+		memmove(last, last + 1, 3 * sizeof(last[0]));
 	}
 }
 
 static int add_functions(sqlite3 *db)
 {
 	const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-	int code = duration_add(db);
 
-	if (!code)
-		code = sqlite3_create_function(db, "tableOf", 2, flags, NULL, table_of, NULL, NULL);
-	if (code)
-		complain("findings: %s", sqlite3_errmsg(db));
-	return code ? COMMAND_FAILED : COMMAND_FINE;
+	return sqlite3_create_function(db, "tableOf", 2, flags, NULL, table_of, NULL, NULL)
+	               ? complain("findings: %s", sqlite3_errmsg(db))
+	               : COMMAND_FINE;
 }
 
 /* --- finding ----------------------------------------------------------------------------------- */

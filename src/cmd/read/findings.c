@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "cmd/file/file_name.h"
+#include "cmd/file/words.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
@@ -41,13 +41,6 @@ enum column {
 
 #define ID 11 /* "[01234567] " */
 
-static const char *value_of(sqlite3_stmt *row, enum column column)
-{
-	const char *value = (const char *)sqlite3_column_text(row, column);
-
-	return value ? value : "";
-}
-
 /* Frees the text, which begins at the column `indent`. */
 static void print_line(int indent, char *text)
 {
@@ -63,7 +56,7 @@ static void print_title(sqlite3_stmt *row, int number, int indent)
 
 	if (sqlite3_column_type(row, SAVED) != SQLITE_NULL)
 		snprintf(share, sizeof(share), "%.0f %%: ", sqlite3_column_double(row, SHARE));
-	title = sqlite3_mprintf("%s%s (%s)", share, value_of(row, TITLE), value_of(row, FINDING));
+	title = sqlite3_mprintf("%s%s (%s)", share, run_sql_text(row, TITLE), run_sql_text(row, FINDING));
 	printf("%*d. ", indent - 2, number);
 	print_line(indent, title);
 }
@@ -72,17 +65,17 @@ static void print_finding(sqlite3_stmt *row, int number)
 {
 	static const char *const labels[] = { "evidence: ", "cure: ", "sure: ", "see: " };
 	const int indent = number < 10 ? 3 : 4;
-	const char *query = value_of(row, QUERY);
+	const char *query = run_sql_text(row, QUERY);
 	char *text;
 
 	print_title(row, number, indent);
-	printf("%*s[%.8s] ", indent, "", value_of(row, STATEMENT));
+	printf("%*s[%.8s] ", indent, "", run_sql_text(row, STATEMENT));
 	terminal_print_cut(query, strlen(query), terminal_room(indent + ID), false);
 	printf("\n");
-	if (*value_of(row, CALLER)) {
-		const char *function = value_of(row, FUNCTION);
+	if (*run_sql_text(row, CALLER)) {
+		const char *function = run_sql_text(row, FUNCTION);
 
-		text = sqlite3_mprintf("from %s%s%s%s", file_name_here(value_of(row, CALLER)),
+		text = sqlite3_mprintf("from %s%s%s%s", words_path_here(run_sql_text(row, CALLER)),
 		                       *function ? " (" : "", function, *function ? ")" : "");
 		terminal_print_padding(indent);
 		print_line(indent, text);
@@ -91,7 +84,7 @@ static void print_finding(sqlite3_stmt *row, int number)
 		const bool has_error = line == EVIDENCE && sqlite3_column_type(row, ERROR_MS) != SQLITE_NULL;
 
 		text = sqlite3_mprintf(has_error ? "%s%s; the error of this time is %.0f ms" : "%s%s",
-		                       labels[line - EVIDENCE], value_of(row, line),
+		                       labels[line - EVIDENCE], run_sql_text(row, line),
 		                       sqlite3_column_double(row, ERROR_MS));
 		terminal_print_padding(indent);
 		print_line(indent, text);
@@ -145,16 +138,14 @@ const struct command command_findings = {
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Says what costs most, and what would change it",
 	.details =
-		"Prints what takes a part of the time that a change could save, the largest part first. The "
-		"number before a finding is that part of the time in SQLite: no cure saves more. Findings of "
-		"less than 1 % are not printed. What makes statements fail is printed without a number.\n\n"
-		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` says what is "
-		"measured "
-		"and what is not known. `see` is SQLite's document about it. Two findings may be about the "
-		"same "
-		"time.\n\n"
-		"Times of parts of a statement are from samples, and have an error. Without samples "
-		"only findings that need none are made.",
+		"Lists what a change could improve, the largest saving first. The number before a finding "
+		"is its share of the time in SQLite: no cure saves more. Findings below 1 % are not "
+		"printed. Causes of failed statements have no number.\n\n"
+		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` tells what is "
+		"measured and what is not known. `see` is SQLite's document about it. Two findings may be "
+		"about the same time.\n\n"
+		"Times of parts of a statement come from samples, and have an error. Without samples, only "
+		"findings that need none appear.",
 	.examples = "  queryprof findings app.trace\n"
 		    "  queryprof findings app.trace --caller orders.py:31\n"
 		    "  queryprof findings app.trace --format json\n",

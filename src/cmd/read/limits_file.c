@@ -25,7 +25,7 @@ static const struct {
 	"max-scan, no-sort, no-auto-index, max-time or max-runs, and in [[statement]] id, like or except"
 
 static const char *const expected[] = {
-	[NUMBER] = "a whole number, as 1000",
+	[NUMBER] = "a whole number, such as 1000",
 	[FLAG] = "true or false",
 	[TIME] = "a time in quotes, as \"50ms\"",
 	[TEXT] = "a text in quotes",

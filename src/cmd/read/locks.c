@@ -21,7 +21,7 @@ static const struct command_option options[] = {
 	{ .name = "idle",
 	  .value = "TIME",
 	  .to = &idle,
-	  .help = "transactions in which the program did not call SQLite for so long, such as 1s" },
+	  .help = "transactions in which the program did not call SQLite for TIME, such as 1s" },
 	{ .name = "chains", .to = &chains, .help = "statements that waited for one that waited itself" },
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
@@ -94,25 +94,23 @@ const struct command command_locks = {
 	.arguments = "[FILE] [OPTION]...",
 	.summary = "Lists who kept others waiting for database locks",
 	.details =
-		"Has a line for each holder and lock. `waited` is how long others waited for it in all; "
-		"the other columns are the longest single wait, the number of waits, how many of them "
-		"ended with SQLITE_BUSY, and how many connections waited. The holder is the statement "
-		"that took the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is "
-		"its program, `open` the time that its longest transaction lasted, `outside` the part of "
-		"that time in which the program did not call SQLite, and `caller` the line that ran the "
-		"statement.\n\n"
+		"Prints a line for each holder and lock. `waited` is how long others waited for it in all; "
+		"the other columns are the longest single wait, the number of waits, how many of them ended "
+		"with SQLITE_BUSY, and how many connections waited. The holder is the statement that took "
+		"the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is its program, "
+		"`open` the time that its longest transaction lasted, `outside` the part of that time in "
+		"which the program did not call SQLite, and `caller` the line that ran the statement.\n\n"
 		"Sentences follow each line: the longest of these waits and why it failed, if it did "
-		"(cause); on what the holder spent the time outside SQLite, each with the function that "
-		"took most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
-		"With --idle, each line is a transaction, open ones first: `state` is open (when last seen), "
-		"committed, rolled back, ended (it wrote nothing), or killed (its process ended before). "
-		"`open` is the time from its first lock to its end, `write_lock` how long it held a lock to "
-		"write, `statements` how many ended in it, and `waited` how long others waited for it. An "
-		"open transaction is known under `record` once it has been open for 100 ms.\n\n"
-		"With --chains, each line is a statement that waited for one that waited itself, such as an "
-		"INSERT for a checkpoint and that for a reader. The view lock_chains has a row for each "
-		"link, "
-		"of the 1,000 longest waits.\n\n"
+		"(cause); what the program did in the time outside SQLite, each with the function that took "
+		"most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
+		"With --idle, each line is a transaction, open ones first: `state` is open (when last "
+		"seen), committed, rolled back, ended (it wrote nothing), or killed (its process ended "
+		"before). `open` is the time from its first lock to its end, `write_lock` how long it held "
+		"a lock to write, `statements` how many ended in it, and `waited` how long others waited "
+		"for it. `record` knows an open transaction once it has been open for 100 ms.\n\n"
+		"With --chains, each line is a statement that waited for one that waited itself: for "
+		"example, an INSERT waits for a checkpoint, which waits for a reader. The view lock_chains "
+		"has a row for each link, of the 1,000 longest waits.\n\n"
 		"The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
 		"sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n"

@@ -61,14 +61,13 @@ const struct command command_metrics = {
 	.summary = "Prints counters for Prometheus (OpenMetrics)",
 	.details =
 		"Counters of each statement and program (runs, errors, rows, times, rows visited, sorts), "
-		"waits "
-		"of logged runs by cause, and losses with their reasons. The file may still be written. Have "
-		"a timer write the output to a file of the node exporter's textfile collector.\n\n"
+		"waits of logged runs by cause, and losses with their reasons. A recording may still be "
+		"writing to the file. Have a timer write the output to a file for the node exporter's "
+		"textfile collector.\n\n"
 		"A statement that takes more time later may leave the statement (other), which Prometheus "
-		"sees "
-		"as a reset of that counter. The waits are a gauge, because logged runs are removed if the "
-		"file "
-		"grows too large. packaging/prometheus/queryprof.rules.yml in the source has alerts.",
+		"sees as a reset of that counter. The waits are a gauge, because logged runs are removed if "
+		"the file grows too large. packaging/prometheus/queryprof.rules.yml in the source contains "
+		"alerts.",
 	.examples = "  queryprof metrics app.trace\n"
 		    "  queryprof metrics app.trace --limit 20 > /var/lib/node_exporter/app.prom\n",
 	.options = options,

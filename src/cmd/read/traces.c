@@ -89,7 +89,7 @@ static int read_duration(struct time_value *to)
 	if (!min_duration)
 		return COMMAND_FINE;
 	if (!moment_parse_duration(min_duration, &ns)) {
-		complain("traces: --min-duration %s; expected a time as 50ms, 2s or 1min", min_duration);
+		complain("traces: --min-duration %s; expected a time such as 50ms, 2s or 1min", min_duration);
 		return COMMAND_MISUSED;
 	}
 	set_time(to, ns);

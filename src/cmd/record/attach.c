@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof attach: records a process that runs already, for a time, and leaves it as it was.
+ * queryprof attach: records a running process for a time, and detaches from it.
  *
  * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
  * `record` has started. At the end it is called once more to take its hooks back.
@@ -39,7 +39,7 @@ static const struct command_option options[] = {
 	  .value = "TIME",
 	  .to = &time_limit,
 	  .kind = OPTION_PERIOD,
-	  .help = "how long, as 60s or 5min (default: until the process ends, or Ctrl-C)" },
+	  .help = "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)" },
 	{ 0 },
 };
 
@@ -247,7 +247,7 @@ static void await_end(pid_t process, int process_fd, int signals, uint64_t limit
 
 		if (!left)
 			return;
-		/* Where there is no pidfd. */
+		/* Without a pidfd, the process is polled. */
 		if (process_fd < 0 && left > NS_PER_S / 10)
 			left = NS_PER_S / 10;
 		next = timespec_of_ns(left);
@@ -266,7 +266,7 @@ static int take(const struct command_option *option, const char *value)
 	return recording_take(option, value);
 }
 
-/* -1: it is none. */
+/* -1: it is not a number of a process. */
 static int parse_process(const char *text)
 {
 	char *end;
@@ -337,7 +337,7 @@ static int run(int argc, char **argv)
 		return COMMAND_MISUSED;
 	}
 	if (!parse_limit(&limit_ns)) {
-		complain("attach: --for %s; expected a time with us, ms, s or min", time_limit);
+		complain("attach: --for %s; expected a time with its unit, such as 60s or 5min", time_limit);
 		return COMMAND_MISUSED;
 	}
 	result = recording_prepare();
@@ -351,23 +351,19 @@ const struct command command_attach = {
 	.arguments = "[OPTION]... PID",
 	.summary = "Records what the queries of a running process do",
 	.details =
-		"The process needs no change. queryprof stops one of its threads for some milliseconds, at a "
-		"moment when it holds no lock of the C library, and has it load the recorder from memory. "
-		"From then "
-		"on the process is recorded as record does it, with every child that it forks. At the end of "
-		"--for, "
-		"at Ctrl-C, and when the process ends, the recording ends. The process continues without "
-		"queryprof's "
-		"hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
+		"The process needs no change. queryprof stops one of its threads for some milliseconds, at "
+		"a moment when the thread holds no lock of the C library, and has it load the recorder from "
+		"memory. From then on, the process and every child that it forks are recorded as by record. "
+		"The recording ends after --for, at Ctrl-C, or when the process ends. The process continues "
+		"without queryprof's hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
 		"The process must be a dynamic x86-64 program with glibc and a shared SQLite library. You "
-		"must be "
-		"its user, or root. If it cannot be attached, the message says why and what to do. A "
-		"statement "
-		"that runs already is seen from its next call on.",
+		"must be its user, or root. If it cannot be attached, the message tells why and what to do. "
+		"A statement that is already running is seen from its next call on.",
 	.examples = "  queryprof attach --for 60s -o app.trace 4711\n"
 		    "  queryprof attach --new --cpu 1ms $(pidof -s server)\n",
 	.options = options,
 	.shared = recording_options,
+	.shared_title = "the recording, as in record",
 	.arguments_min = 1,
 	.arguments_max = 1,
 	.take = take,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a recording has nothing, or not all.
+ * Why a recording is empty or incomplete.
  */
 #ifndef QUERYPROF_CMD_RECORD_EXPLAIN_H
 #define QUERYPROF_CMD_RECORD_EXPLAIN_H
@@ -15,7 +15,7 @@ int explain_begin(void);
 /* Removes it, if there is one. */
 void explain_end(void);
 
-/* Whether a process of the recording still runs; also behind explain_end(). */
+/* Whether a process of the recording still runs; also after explain_end(). */
 bool explain_is_any_running(void);
 
 /* Whether some process had a SQLite library that could be recorded. */
@@ -24,7 +24,7 @@ bool explain_has_sqlite(void);
 /* Adds what processes without a shared ring could not store, which is not counted elsewhere. */
 void explain_losses(struct losses *losses);
 
-/* Names each SQLite that was seen and is not followed, and why, behind `before`. False: there was none. */
+/* Names each SQLite that was seen and is not followed, and why, after `before`. False: there was none. */
 bool explain_refused(const char *before);
 
 /* Says what seccomp filters of recorded processes have left out. */

@@ -15,18 +15,18 @@ FILE *process_file(pid_t process, pid_t thread, const char *name)
 	return fopen(path, "re");
 }
 
-long long process_status_number(pid_t process, pid_t thread, const char *name, int base)
+long long process_number(pid_t process, pid_t thread, const char *file, const char *name, int base)
 {
-	FILE *file = process_file(process, thread, "status");
+	FILE *lines = process_file(process, thread, file);
 	const size_t size = strlen(name);
 	long long value = -1;
 	char line[512];
 
-	while (file && value < 0 && fgets(line, sizeof(line), file))
+	while (lines && value < 0 && fgets(line, sizeof(line), lines))
 		if (strncmp(line, name, size) == 0 && line[size] == ':')
 			value = (long long)strtoull(line + size + 1, NULL, base);
-	if (file)
-		fclose(file);
+	if (lines)
+		fclose(lines);
 	return value;
 }
 
@@ -71,9 +71,9 @@ bool process_runs(pid_t process, uint64_t start_ticks)
 	return state && state != 'Z' && state != 'X' && start == start_ticks;
 }
 
-void process_name(pid_t process, char *name, size_t size)
+void process_name(pid_t process, pid_t thread, char *name, size_t size)
 {
-	FILE *file = process_file(process, 0, "comm");
+	FILE *file = process_file(process, thread, "comm");
 
 	if (!file || !fgets(name, (int)size, file))
 		*name = '\0';

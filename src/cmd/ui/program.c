@@ -171,7 +171,7 @@ static unsigned long long bit_of(int signal)
 
 static unsigned long long pending_of(pid_t process)
 {
-	const long long pending = process_status_number(process, 0, "ShdPnd", 16);
+	const long long pending = process_number(process, 0, "status", "ShdPnd", 16);
 
 	return pending == -1 ? 0 : (unsigned long long)pending;
 }
@@ -270,7 +270,7 @@ static void read_last_name(void)
 
 	if (waitid(P_PID, (id_t)program, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid != program)
 		return;
-	process_name(program, last_name, sizeof(last_name));
+	process_name(program, 0, last_name, sizeof(last_name));
 }
 
 int program_process(void)

@@ -47,10 +47,10 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
                                 uint32_t session);
 void lock_file_remove(const sqlite3_file *file);
 
-/* The file is this session's from now on. */
+/* The file belongs to this session from now on. */
 void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session);
 
-/* The transaction of the session that it is of, and that session's number. */
+/* The transaction of the session to which the file belongs, and that session's number. */
 struct transaction *lock_file_transaction(const struct lock_file *file, uint32_t *session);
 
 /* The file of the database. */
@@ -60,7 +60,7 @@ const char *lock_file_path(const struct lock_file *file);
 bool lock_file_has_wal(const struct lock_file *file);
 void lock_file_lost_wal(struct lock_file *file);
 
-/* What is known of its WAL; NULL at first, and never removed. The connection's calls change it. */
+/* The state of its WAL; NULL at first, and never removed. The connection's calls change it. */
 struct wal **lock_file_wal(struct lock_file *file);
 
 /* `wal` is the file of its WAL from now on, until lock_file_remove(). And the database's file of a WAL's,
@@ -93,7 +93,7 @@ bool lock_file_find_writer(const struct lock_file *file, uint64_t since_ns, stru
                            char text[LOCK_TEXT_MAX]);
 
 /* True: SQLite requests this lock only if nobody has it, and never waits for it. A commit that could begin
- * the WAL anew tries the readers' locks; a checkpoint waits for them. */
+ * the WAL again tries the readers' locks; a checkpoint waits for them. */
 bool lock_file_only_tries(const struct lock_file *file, struct lock_request refused);
 
 /* The holder of a conflicting lock. `text` gets the beginning of its statement. False: it is no

@@ -2,9 +2,9 @@
 /*
  * WALs and their checkpoints, as the methods of SQLite's files show them.
  *
- * The number of a frame follows from the place at which SQLite writes the frame's header. Whether the
- * transaction commits is in that header. What a checkpoint found and left is in the head of the WAL's index
- * (wal_index.h), which is read at both ends of the checkpoint's lock.
+ * The offset at which SQLite writes a frame's header gives the number of the frame, and the header tells
+ * whether the transaction commits. The head of the WAL's index (wal_index.h), read at both ends of a
+ * checkpoint's lock, tells what the checkpoint found and left.
  *
  * Not seen are checkpoints of a connection with PRAGMA locking_mode = EXCLUSIVE, which requests no locks of
  * the index, except the last one, when it closes.
@@ -34,7 +34,7 @@ void wal_see_unlock(const struct wal_call *call, int first, int count);
 void wal_see_exclusive(const struct wal_call *call);
 /* The index is unmapped afterwards. */
 void wal_see_unmap(const struct wal_call *call);
-/* The file's lock is given back: what had it was no checkpoint. */
+/* The file's lock is released, and its holder was not a checkpoint. */
 void wal_see_unlocked(struct lock_file *entry);
 
 /* A statement of a transaction that BEGIN IMMEDIATE began has ended. */
@@ -59,7 +59,7 @@ void wal_see_truncate(const sqlite3_file *file, sqlite3_int64 size, const struct
 /* Before the file, which may be a WAL, is removed from the entries. */
 void wal_see_close(const sqlite3_file *file);
 
-/* The process ends: what has not been written to the ring yet. */
+/* The process ends: writes the rest to the ring. */
 void wal_flush_all(void);
 
 #endif
