@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Foreign keys whose child table is read as a whole for each change of the parent.
+-- Foreign keys whose child table is scanned for each change of the parent.
 SELECT hash, sum(ns) AS saved, sqrt(sum(error * error)) AS error, "table", duration(sum(ns)) AS took,
        iif(max(columns) = '', 'an index on the columns of the foreign key of ' || "table",
            printf('CREATE INDEX "%w" ON "%w"("%s");', "table" || '_' || replace(max(columns), ', ', '_'), "table", replace(max(columns), ', ', '", "'))) AS cure

@@ -992,7 +992,7 @@ SELECT
 		             || printf(iif(own_age_ns < 1e9, ', %.1f ms before', ', %.2f s before'), own_age_ns / iif(own_age_ns < 1e9, 1e6, 1e9))
 		             || ', and SQLite calls no busy handler then, because two such transactions would wait for each other' ELSE '' END
 		|| '. '
-		|| CASE WHEN holder_process_id = 0 THEN 'Its holder is not known: the lock was free again when the kernel was asked for it.'
+		|| CASE WHEN holder_process_id = 0 THEN 'Its holder is not known: the lock was free again when queryprof asked the kernel.'
 		        WHEN NOT is_recorded THEN 'Process ' || holder_process_id || ', which is not recorded, held it.'
 		        ELSE iif(thread <> '', 'Thread ' || thread || iif(holder_process_id <> process_id, ' of process ' || holder_process_id, ''), 'Process ' || holder_process_id)
 		             || ' held it' || iif(held_ns IS NULL, '', printf(iif(held_ns < 1e9, ' for %.1f ms', ' for %.2f s'), held_ns / iif(held_ns < 1e9, 1e6, 1e9))
@@ -1001,11 +1001,11 @@ SELECT
 		             || iif(holder <> '', ', since ' || holder, '') || coalesce(until, '') || '.' END
 	END AS cause,
 	CASE
-	WHEN reason = 'old snapshot' THEN 'Waiting cannot help, because the transaction would have to read anew. BEGIN IMMEDIATE would: it waits before it reads.'
+	WHEN reason = 'old snapshot' THEN 'Waiting cannot help, because the transaction would have to read again. BEGIN IMMEDIATE helps: it waits before it reads.'
 	WHEN reason = 'read before write' THEN 'BEGIN IMMEDIATE for transactions that will write: it waits before it reads.'
 	WHEN reason = 'recovery' THEN 'Set a busy timeout, or run the statement again.'
 	WHEN reason = 'shared cache' THEN 'Open the connections without a shared cache, or wait with sqlite3_unlock_notify(): a busy timeout does not apply.'
-	WHEN reason = 'own statements' THEN 'Reset or finalize that statement before.'
+	WHEN reason = 'own statements' THEN 'Reset or finalize that statement first.'
 	WHEN reason = 'no wait' AND tries = 1 THEN 'A busy timeout (sqlite3_busy_timeout(), PRAGMA busy_timeout) would wait for the lock.'
 	WHEN idle_ns > held_ns / 2 AND lock = 'WAL read' THEN 'Finish or reset the statement that reads before the program does other work.'
 	WHEN idle_ns > held_ns / 2 THEN 'Do the other work before BEGIN or after COMMIT.'

@@ -38,7 +38,7 @@ class Shown(unittest.TestCase):
     def test_record(self):
         lines = self.record(1, 200)
         self.assertEqual(len(lines), 2, lines)
-        self.assertRegex(lines[0], r"^queryprof: \d+ %: one is read as a whole to find rows by a \(unindexed_scan\) \[[0-9a-f]{8}\]$")
+        self.assertRegex(lines[0], r"^queryprof: \d+ %: full scan of one to find rows by a \(unindexed_scan\) \[[0-9a-f]{8}\]$")
         self.assertEqual(lines[1], "queryprof: what changes that: queryprof findings app.trace")
         self.assertEqual(self.record(1, 200, options=["--append"]), [])
         self.assertEqual(self.record(1, 200, options=["--new", "--quiet"]), [])
@@ -51,7 +51,7 @@ class Shown(unittest.TestCase):
         self.assertEqual(len(lines), 5, report)
         self.assertRegex(lines[0], r"^Findings, by what a change could save: 4 of [67]; queryprof findings has the cures$")
         for line in lines[1:]:
-            self.assertRegex(line, r"^\d+ %: \w+ is read as a whole")
+            self.assertRegex(line, r"^\d+ %: full scan of \w+")
         no_sample = subprocess.run([QUERYPROF, "report", "app.trace", "CREATE TABLE one"], cwd=self.folder, capture_output=True, text=True,
                                    timeout=300, check=True).stdout
         self.assertNotIn("Findings", no_sample)
