@@ -91,8 +91,10 @@ static void put_statement(sqlite3_stmt *row, const struct recorded *one, const s
 		put_double(row, BEFORE_ERROR, sums_error(&turns->before));
 		put_double(row, AFTER, turns->after.mean);
 		put_double(row, AFTER_ERROR, sums_error(&turns->after));
-		put_double(row, SAVED, (double)one->runs * turns->saved.mean);
-		put_double(row, SAVED_ERROR, (double)one->runs * sums_error(&turns->saved));
+		const double scale = workload_scale(one, turns->before.mean);
+
+		put_double(row, SAVED, scale * turns->saved.mean);
+		put_double(row, SAVED_ERROR, scale * sums_error(&turns->saved));
 		sqlite3_bind_int(row, IS_CUT, turns->is_cut);
 	}
 	put_row(row, one->is_write ? "write" : "read", one->texts[0]);
@@ -250,7 +252,8 @@ const struct command command_advise = {
 		"change meanwhile.\n\n"
 		"Statements run with the values of their parameters if these were recorded (record "
 		"--setting log_query_parameters=1), otherwise with values from the columns that they are "
-		"compared with. Writes are rolled back after each run, and measured without their commit. "
+		"compared with. Writes are rolled back after each run, and measured without their commit. If "
+		"recorded writes took less time, as many in one transaction do, they count by that time. "
 		"Statements that cannot run are listed as `not replayed`, with the reason, such as a "
 		"function, collation or module that only the program has.\n\n"
 		"`before` and `after` are means of the CPU time of a run, with one standard error. All "

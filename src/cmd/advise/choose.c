@@ -79,12 +79,14 @@ static bool is_affected(const struct chooser *chooser, const struct recorded *on
 static void add_saved(const struct recorded *one, const struct turns *turns, double *reference, double *saved,
                       double *variance)
 {
-	double scale = (double)one->runs;
+	const double before = turns->before.mean;
+	double scale;
 
 	if (reference && !(*reference > 0))
-		*reference = turns->before.mean;
-	if (reference && turns->before.mean > 0)
-		scale *= *reference / turns->before.mean;
+		*reference = before;
+	scale = workload_scale(one, reference ? *reference : before);
+	if (reference && before > 0)
+		scale *= *reference / before;
 	*saved += scale * turns->saved.mean;
 	*variance += scale * sums_error(&turns->saved) * scale * sums_error(&turns->saved);
 }

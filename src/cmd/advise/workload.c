@@ -247,6 +247,13 @@ bool workload_writes(const struct recorded *one, const char *table)
 	return touches_table(one, table, true);
 }
 
+double workload_scale(const struct recorded *one, double run_ns)
+{
+	const double runs = (double)one->runs;
+
+	return one->is_write && runs * run_ns > one->ns ? one->ns / run_ns : runs;
+}
+
 void workload_free(struct workload *workload)
 {
 	for (size_t i = 0; i < workload->statements.count; i++) {

@@ -47,6 +47,11 @@ sqlite3_stmt *workload_statement(const struct recorded *recorded, struct connect
 bool workload_touches(const struct recorded *recorded, const char *table);
 bool workload_writes(const struct recorded *recorded, const char *table);
 
+/* How many measured runs of that time all recorded runs are worth. A write may have been one of many in a
+ * transaction, where its pages were changed already; when it is replayed, it has a transaction of its own and
+ * takes longer. It then counts by its recorded time. */
+double workload_scale(const struct recorded *recorded, double run_ns);
+
 void workload_free(struct workload *workload);
 
 #endif
