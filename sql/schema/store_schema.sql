@@ -665,6 +665,28 @@ CREATE TABLE wal_checkpoints (
 	holder_query       TEXT    NOT NULL
 );
 
+-- Statements that a connection had prepared and not finalized, as the view open_statements
+-- shows them. measured: so many of them were measured; they have `texts` different texts and
+-- `bytes` of memory, 0: not known. text: the one whose statements have the most of it;
+-- statement: its normalized_query_hash.
+CREATE TABLE open_statement_counts (
+	id              INTEGER PRIMARY KEY,
+	process         INTEGER NOT NULL REFERENCES processes (id),
+	session         INTEGER NOT NULL,
+	thread_id       INTEGER NOT NULL,
+	timestamp_ns    INTEGER NOT NULL,
+	statements      INTEGER NOT NULL,
+	measured        INTEGER NOT NULL,
+	texts           INTEGER NOT NULL,
+	bytes           INTEGER NOT NULL,
+	cache_bytes     INTEGER NOT NULL,
+	statement       INTEGER NOT NULL,
+	text_statements INTEGER NOT NULL,
+	text_bytes      INTEGER NOT NULL,
+	database        TEXT    NOT NULL,
+	text            TEXT    NOT NULL
+);
+
 -- Which stacks are still needed, without counting references: time is divided into epochs,
 -- and a stack has the epoch in which it was last used. Everything written before an epoch
 -- began is older than its start_ns.
@@ -1119,6 +1141,29 @@ SELECT
 FROM wal_events AS e
 LEFT JOIN processes AS p ON p.id = e.process
 LEFT JOIN queries AS q ON q.id = e.query;
+
+-- How many statements connections had prepared and not finalized, when these were many. What
+-- was measured is of a sample of them.
+CREATE VIEW open_statements AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+	o.timestamp_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	o.thread_id AS thread_id,
+	o.session AS session_id,
+	o.database AS database,
+	o.statements AS statements,
+	CAST(nullif(o.bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS memory_usage,
+	o.measured AS measured,
+	o.texts AS texts,
+	o.text AS query,
+	o.statement AS normalized_query_hash,
+	CAST(o.text_statements * (1.0 * o.statements / o.measured) AS INTEGER) AS query_statements,
+	CAST(nullif(o.text_bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS query_memory_usage,
+	o.cache_bytes AS page_cache_bytes
+FROM open_statement_counts AS o
+LEFT JOIN processes AS p ON p.id = o.process;
 
 -- The checkpoints: who ran each, what it copied and left, what stopped it, and on what its
 -- time was spent. The holder of the lock that stopped it is the statement that took the lock,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.lock_waits, transaction_log, checkpoints and wal_log: views of the store's, see
+ * system.lock_waits, transaction_log, checkpoints, wal_log and open_statements: views of the store's, see
  * sql/schema/store_schema.sql.
  */
 #include "sql/tables.h"
@@ -121,6 +121,25 @@ static const struct column wal_log_columns[] = {
 	{ "wal_bytes", "INTEGER", 0 },
 };
 
+static const struct column open_statements_columns[] = {
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
+	{ "thread_id", "INTEGER", COLUMN_KEY },
+	{ "session_id", "INTEGER", COLUMN_SEARCHED },
+	{ "database", "TEXT", 0 },
+	{ "statements", "INTEGER", 0 },
+	{ "memory_usage", "INTEGER", 0 },
+	{ "measured", "INTEGER", 0 },
+	{ "texts", "INTEGER", 0 },
+	{ "query", "TEXT", 0 },
+	{ "normalized_query_hash", "INTEGER", 0 },
+	{ "query_statements", "INTEGER", 0 },
+	{ "query_memory_usage", "INTEGER", 0 },
+	{ "page_cache_bytes", "INTEGER", 0 },
+};
+
 const struct table table_lock_waits = { .name = "lock_waits",
 	                                TABLE_COLUMNS(lock_waits_columns),
 	                                .log = "lock_waits" };
@@ -131,3 +150,6 @@ const struct table table_checkpoints = { .name = "checkpoints",
 	                                 TABLE_COLUMNS(checkpoints_columns),
 	                                 .log = "checkpoints" };
 const struct table table_wal_log = { .name = "wal_log", TABLE_COLUMNS(wal_log_columns), .log = "wal_log" };
+const struct table table_open_statements = { .name = "open_statements",
+	                                     TABLE_COLUMNS(open_statements_columns),
+	                                     .log = "open_statements" };

@@ -32,8 +32,9 @@ enum record_kind {
 	RECORD_SPAN_SITE = 11,  /* the same */
 	RECORD_BYTECODE = 12,
 	RECORD_BYTECODE_ROWS = 13,
-	RECORD_WAL = 14,        /* wire/wal_record.h */
-	RECORD_CHECKPOINT = 15, /* the same */
+	RECORD_WAL = 14,             /* wire/wal_record.h */
+	RECORD_CHECKPOINT = 15,      /* the same */
+	RECORD_OPEN_STATEMENTS = 16, /* wire/open_statements_record.h */
 };
 
 #define STACK_FRAMES_MAX 512

@@ -262,6 +262,16 @@ def busy_snapshot(path, timed):
     timed(lambda: None)
 
 
+@program(ORDERS, "never_finalized", "SELECT id FROM orders WHERE id > 7", "preparing slow_consumer repeated_lookup")
+def never_finalized(path, timed):
+    db = connect(path, cached_statements=0)
+    kept = []
+    for i in range(3000):
+        cursor = db.execute("SELECT id FROM orders WHERE id > 7")
+        timed(cursor.fetchone)
+        kept.append(cursor)
+
+
 @program(ORDERS + BY_CUSTOMER, "slower_plan", "SELECT count(*), max(note)", "unindexed_scan")
 def slower_plan(path, timed):
     db = connect(path)

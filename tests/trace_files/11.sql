@@ -961,6 +961,23 @@ CREATE TABLE losses (
  refusals INTEGER NOT NULL,
  PRIMARY KEY (process, reason, first_ns)
 ) WITHOUT ROWID;
+CREATE TABLE open_statement_counts (
+ id              INTEGER PRIMARY KEY,
+ process         INTEGER NOT NULL REFERENCES processes (id),
+ session         INTEGER NOT NULL,
+ thread_id       INTEGER NOT NULL,
+ timestamp_ns    INTEGER NOT NULL,
+ statements      INTEGER NOT NULL,
+ measured        INTEGER NOT NULL,
+ texts           INTEGER NOT NULL,
+ bytes           INTEGER NOT NULL,
+ cache_bytes     INTEGER NOT NULL,
+ statement       INTEGER NOT NULL,
+ text_statements INTEGER NOT NULL,
+ text_bytes      INTEGER NOT NULL,
+ database        TEXT    NOT NULL,
+ text            TEXT    NOT NULL
+);
 CREATE TABLE waits_for_locks (
  id                INTEGER PRIMARY KEY,
  query             INTEGER NOT NULL,
@@ -1380,6 +1397,26 @@ SELECT
  w.holder_query AS holder_query
 FROM chains AS c JOIN waits AS w ON w.number = c.number
 ORDER BY c.chain, c.depth;
+CREATE VIEW open_statements AS
+SELECT
+ strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+ o.timestamp_ns AS timestamp_ns,
+ p.hostname AS hostname,
+ p.process_id AS process_id,
+ o.thread_id AS thread_id,
+ o.session AS session_id,
+ o.database AS database,
+ o.statements AS statements,
+ CAST(nullif(o.bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS memory_usage,
+ o.measured AS measured,
+ o.texts AS texts,
+ o.text AS query,
+ o.statement AS normalized_query_hash,
+ CAST(o.text_statements * (1.0 * o.statements / o.measured) AS INTEGER) AS query_statements,
+ CAST(nullif(o.text_bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS query_memory_usage,
+ o.cache_bytes AS page_cache_bytes
+FROM open_statement_counts AS o
+LEFT JOIN processes AS p ON p.id = o.process;
 CREATE VIEW transaction_log AS
 SELECT
  strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,

@@ -140,7 +140,8 @@ const struct command command_findings = {
 	.details =
 		"Lists what a change could improve, the largest saving first. The number before a finding "
 		"is its share of the time in SQLite: no cure saves more. Findings below 1 % are not "
-		"printed. Causes of failed statements have no number.\n\n"
+		"printed. Causes of failed statements, and what takes memory "
+		"or disk space, have no number.\n\n"
 		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` tells what is "
 		"measured and what is not known. `see` is SQLite's document about it. Two findings may be "
 		"about the same time.\n\n"

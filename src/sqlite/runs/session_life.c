@@ -6,6 +6,7 @@
 #include "sqlite/library/calling.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/opcode/locations.h"
+#include "sqlite/runs/open_statements.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/runs/trace_callback.h"
 #include "sqlite/session/recording.h"
@@ -190,8 +191,10 @@ void recording_closing(const struct host_library *library, sqlite3 *db, bool eve
 		return;
 	/* Only SQLite knows whether it frees the connection now: the remaining statements may be
 	 * those of its virtual tables (R-Tree, FTS), which are freed with it. */
-	if (host_api(library)->next_stmt(db, NULL))
+	if (host_api(library)->next_stmt(db, NULL)) {
+		open_statements_look(session, true);
 		session_bind_closing(session, db, even_with_statements);
-	else if (!session->bound)
+	} else if (!session->bound) {
 		session_end(session);
+	}
 }

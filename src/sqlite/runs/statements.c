@@ -6,6 +6,7 @@
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
+#include "sqlite/runs/open_statements.h"
 #include "sqlite/runs/session_life.h"
 
 /* --- the connection's mutex --------------------------------------------------------------- */
@@ -398,8 +399,13 @@ void statement_prepare_end(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 	/* Another one at its address may have been freed unseen: its run goes. */
 	if (stmt)
 		runs_drop_ended(stmt);
-	if (prepare->run && runs_is_own(prepare->run, prepare->call.number))
+	if (prepare->run && runs_is_own(prepare->run, prepare->call.number)) {
+		struct session *session = prepare->run->session;
+
 		end_prepare(prepare, rc, stmt);
+		if (stmt)
+			open_statements_prepared(session);
+	}
 	unlock(prepare);
 	call_leave(&prepare->call);
 }

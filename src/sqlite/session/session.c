@@ -17,6 +17,7 @@
 
 #include "base/lock.h"
 #include "base/pointer_slots.h"
+#include "wire/open_statements_record.h"
 
 #define TABLE_SLOTS 65536u /* a power of two */
 
@@ -217,6 +218,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	transaction_reset(&session->transaction);
 	memset(&session->host_callback, 0, sizeof(session->host_callback));
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
+	session->newest_look = (struct newest_look){ OPEN_STATEMENTS_MIN, 0 };
 	session->private_runs = 0;
 	session->has_kept = false;
 	session->biased.is_inside = false;

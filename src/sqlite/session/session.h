@@ -59,6 +59,11 @@ struct session {
 	bool wants_tables, has_tables;
 	struct transaction transaction;
 	bool watched; /* atomic: its settings request samples */
+	/* See sqlite/runs/open_statements.h. */
+	struct newest_look {
+		uint32_t prepares_left; /* atomic: until the next look */
+		uint32_t recorded;      /* statements that were open at the newest record */
+	} newest_look;
 };
 
 /* The session of a connection, NULL if it has none. Lock-free. The caller ensures that the

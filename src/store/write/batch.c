@@ -17,6 +17,7 @@
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/lifecycle.h"
+#include "store/write/open_statements.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/query_rows.h"
@@ -64,6 +65,7 @@ static int store_record(struct writer *writer, unsigned kind, const void *record
 	case RECORD_LOCK_WAIT: return lock_waits_add(writer, record, size);
 	case RECORD_WAL: return wal_events_add(writer, record, size);
 	case RECORD_CHECKPOINT: return checkpoints_add(writer, record, size);
+	case RECORD_OPEN_STATEMENTS: return open_statements_add(writer, record, size);
 	default: return SQLITE_OK;
 	}
 }
@@ -77,7 +79,7 @@ static bool is_counted(unsigned kind)
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
-	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT;
+	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS;
 }
 
 bool writer_is_plan(unsigned kind)

@@ -10,6 +10,7 @@
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
+#include "store/write/open_statements.h"
 #include "store/write/space.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
@@ -40,6 +41,7 @@
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
 	PART(checkpoints, checkpoint_writer)                                                                 \
+	PART(open_statements, open_statements_writer)                                                        \
 	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
 
@@ -74,6 +76,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	counter_writer_init(writer->counters);
 	lock_writer_init(writer->locks);
 	checkpoint_writer_init(writer->checkpoints);
+	open_statements_writer_init(writer->open_statements);
 	bytecode_writer_init(writer->bytecode);
 	loss_writer_init(writer->losses);
 	if (!sample_writer_init(writer->samples)) {

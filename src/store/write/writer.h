@@ -80,6 +80,7 @@ struct writer {
 	struct counter_writer *counters;
 	struct lock_writer *locks;
 	struct checkpoint_writer *checkpoints;
+	struct open_statements_writer *open_statements;
 	struct bytecode_writer *bytecode;
 	struct loss_writer *losses;
 };
