@@ -600,6 +600,47 @@ class Plans(unittest.TestCase):
         inside = {row[2].split(" ")[0] for row in rows if [row[1]] == action}
         self.assertEqual(inside, {"SCAN", "MODIFY", "TRIGGER"}, rows)
 
+    def test_changes_of_virtual_tables(self):
+        """A node of their own, also in a trigger."""
+        self.db.executescript("""
+            CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
+            CREATE VIRTUAL TABLE words USING fts5(c);
+            CREATE TABLE docs(c);
+            CREATE TRIGGER it AFTER INSERT ON docs BEGIN INSERT INTO words VALUES (new.c); END;""")
+        many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+        for name, sql, node in (
+                ("insert", many + "INSERT INTO box SELECT i, i % 777, i % 777 + 1 FROM n", "MODIFY VIRTUAL TABLE (rtree)"),
+                ("update", "UPDATE box SET x0 = x0 - 1", "MODIFY VIRTUAL TABLE (rtree)"),
+                ("delete", "DELETE FROM box WHERE id > 10", "MODIFY VIRTUAL TABLE (rtree)"),
+                ("trigger", many + "INSERT INTO docs SELECT 'w' || i % 999 || ' v' || i % 777 || ' u' || i % 555 FROM n", "MODIFY VIRTUAL TABLE (fts5)")):
+            self.run_as(name, sql)
+            rows = self.times(name)
+            changes = [row for row in rows if row[2] == node]
+            self.assertEqual(len(changes), 1, (rows, self.described(name)))
+            self.assertGreater(2 * changes[0][6], sum(row[6] for row in rows), rows)
+            if name == "trigger":
+                self.assertEqual([row[2] for row in rows if row[0] == changes[0][1]], ["TRIGGER it"], rows)
+
+    def test_words_of_virtual_tables(self):
+        self.db.executescript("""
+            CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
+            INSERT INTO box SELECT a, a, a + 1 FROM t;
+            CREATE VIRTUAL TABLE words USING fts5(c, d);
+            INSERT INTO words SELECT 'w v', c FROM t;""")
+        asked = {
+            "SELECT burn(1) FROM words WHERE words MATCH 'w' ORDER BY rank": "full text: MATCH, scores each match to give them by rank",
+            "SELECT burn(1) FROM words WHERE words MATCH 'w' AND rowid > 3": "full text: MATCH and rowid >= ?",
+            "SELECT burn(1) FROM words WHERE words MATCH 'w' ORDER BY rowid DESC": "full text: MATCH, by rowid descending",
+            "SELECT burn(1) FROM box WHERE x0 > 3 AND x1 <= 200": "R-Tree: coordinate 1 > ?, 2 <= ?",
+        }
+        for number, sql in enumerate(asked):
+            self.run_as("asked %d" % number, sql)
+            self.assertTrue(self.times("asked %d" % number), self.described("asked %d" % number))
+        self.set("trace_log_path", "")
+        for number, words in enumerate(asked.values()):
+            shown = self.command("plan", os.path.join(self.folder.name, "app.trace"), "--query", "asked %d" % number)
+            self.assertIn("  " + words + "\n", shown)
+
     def test_rows(self):
         # The number of returned rows is known of each statement; the counts of its loops are unknown with this library.
         self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(150 * ["burn(x)"]))

@@ -11,6 +11,7 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "cmd/line/command.h"
+#include "cmd/read/virtual_index.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_nodes.h"
 #include "store/file/database.h"
@@ -207,6 +208,8 @@ static void write_mark(FILE *to, const struct tree *tree, const struct node *nod
 	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
 	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
 
+	if (virtual_index_write(to, node->detail))
+		return;
 	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {
 		fputs("an index for this run alone", to);
 	} else if (looked >= MARKED_PERCENT && is_scan(node) && !is_made(tree, node->detail + 5)) {

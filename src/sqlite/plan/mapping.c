@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "handler/unwind/stack_copy.h"
 #include "sqlite/plan/roles.h"
+#include "sqlite/plan/virtual_tables.h"
 
 #define NO_NODE -1
 #define SUBROUTINES_MAX 32
@@ -61,6 +62,17 @@ static int add_modification(struct plan *plan, bool is_of_index, const char *tab
 	char detail[300];
 
 	snprintf(detail, sizeof(detail), "MODIFY %s%s%s", what, table[0] ? of : "", table);
+	return add_node(plan, detail);
+}
+
+/* Rows of a virtual table are changed by its module, which has statements of its own for that. */
+static int add_virtual_modification(struct plan *plan, const struct plan_opcode *opcode)
+{
+	char name[VIRTUAL_MODULE_MAX], detail[64];
+
+	if (!virtual_table_module(opcode->bytes.p4, name))
+		return NO_NODE;
+	snprintf(detail, sizeof(detail), "MODIFY VIRTUAL TABLE (%s)", name);
 	return add_node(plan, detail);
 }
 
@@ -286,6 +298,8 @@ static int node_of(struct mapping *mapping, const struct plan_opcode *opcode, un
 		                        mapping->table);
 	if (role & ROLE_STORES)
 		return is_filled(mapping->plan, own) ? own : region;
+	if (is(opcode, "VUpdate") && (own = add_virtual_modification(mapping->plan, opcode)) != NO_NODE)
+		return own;
 	return own != NO_NODE ? own : region;
 }
 

@@ -47,21 +47,39 @@ static bool is_own_name(const char *name)
 	return !strncmp(name, "pragma_", strlen("pragma_"));
 }
 
+/* The table that P4 leads to. `name`: of its module. False: it is no table. */
+static bool read_table(const void *p4, struct table_in_memory *in_memory, struct module_in_memory *module,
+                       char name[VIRTUAL_MODULE_MAX])
+{
+	sqlite3_vtab table;
+	size_t size = 0;
+
+	if (!stack_copy_part((uintptr_t)p4, in_memory, sizeof(*in_memory)) ||
+	    !stack_copy_part((uintptr_t)in_memory->module, module, sizeof(*module)) ||
+	    !stack_copy_part((uintptr_t)in_memory->table, &table, sizeof(table)) ||
+	    module->functions != table.pModule)
+		return false;
+	memset(name, 0, VIRTUAL_MODULE_MAX);
+	stack_copy_text(module->name, name, VIRTUAL_MODULE_MAX - 1, &size);
+	return true;
+}
+
 static bool is_own(const struct walk *walk, const void *p4)
 {
 	struct table_in_memory in_memory;
 	struct module_in_memory module;
-	sqlite3_vtab table;
-	char name[32] = "";
-	size_t size = 0;
+	char name[VIRTUAL_MODULE_MAX];
 
-	if (!stack_copy_part((uintptr_t)p4, &in_memory, sizeof(in_memory)) || in_memory.db != walk->db ||
-	    !stack_copy_part((uintptr_t)in_memory.module, &module, sizeof(module)) ||
-	    !stack_copy_part((uintptr_t)in_memory.table, &table, sizeof(table)) ||
-	    module.functions != table.pModule || !host_is_within(walk->library, module.functions))
-		return false;
-	stack_copy_text(module.name, name, sizeof(name) - 1, &size);
-	return is_own_name(name);
+	return read_table(p4, &in_memory, &module, name) && in_memory.db == walk->db &&
+	       host_is_within(walk->library, module.functions) && is_own_name(name);
+}
+
+bool virtual_table_module(const void *p4, char name[VIRTUAL_MODULE_MAX])
+{
+	struct table_in_memory in_memory;
+	struct module_in_memory module;
+
+	return read_table(p4, &in_memory, &module, name) && is_own_name(name);
 }
 
 static bool end(struct walk *walk, enum bytecode_counter reason)

@@ -18,4 +18,8 @@ enum bytecode_counter virtual_tables_check(const struct host_library *library,
                                            const struct opcode_library *opcodes, const sqlite3 *db,
                                            const void *bytecode, uint32_t count);
 
+/* The name of the module of the virtual table that an opcode's P4 leads to. The table was checked. */
+#define VIRTUAL_MODULE_MAX 32
+bool virtual_table_module(const void *p4, char name[VIRTUAL_MODULE_MAX]);
+
 #endif
