@@ -50,10 +50,14 @@ nodes AS MATERIALIZED (
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
 	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
+-- SQLite counts the rows of all Bloom filters of a statement together: they are those of the only one.
+filters AS MATERIALIZED (
+	SELECT program, max(node) AS filter FROM plan_nodes
+	WHERE program IN (SELECT program FROM shown) AND detail GLOB 'BLOOM FILTER ON *' GROUP BY program HAVING count(*) = 1),
 counts AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
 	FROM plan_loops AS l CROSS JOIN temp.selected AS s ON s.id = l.query CROSS JOIN queries AS q ON q.id = l.query
-	JOIN nodes AS n ON n.program = q.program AND n.node = l.node
+	JOIN nodes AS n ON n.program = q.program AND n.node = iif(l.node = -4, (SELECT filter FROM filters AS f WHERE f.program = q.program), l.node)
 	WHERE q.finished OR q.statement
 	GROUP BY 1, 2),
 -- All runs with the plan, whether they have samples or not.

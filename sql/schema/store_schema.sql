@@ -299,7 +299,9 @@ CREATE TABLE plan_nodes (
 	PRIMARY KEY (program, node)
 ) WITHOUT ROWID;
 
--- What SQLite counted during a run, if it was built with SQLITE_ENABLE_STMT_SCANSTATUS.
+-- What SQLite counted during a run, if it was built with SQLITE_ENABLE_STMT_SCANSTATUS. Node -4:
+-- rows that were looked up in the statement's Bloom filters (loops), and those that passed: the
+-- mean of its runs, which any build counts.
 CREATE TABLE plan_loops (
 	query INTEGER NOT NULL, -- a row of queries
 	node  INTEGER NOT NULL,

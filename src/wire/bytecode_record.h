@@ -64,6 +64,10 @@ struct loop_row {
 	int64_t loops, rows;
 };
 
+/* The node of the counts of all Bloom filters of a run: rows that were looked up in them, and rows that
+ * passed. */
+#define NODE_OF_FILTERS (-4)
+
 struct missing_plan_row {
 	struct bytecode_row row;
 	uint64_t reason_size;

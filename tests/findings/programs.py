@@ -95,6 +95,11 @@ scan("automatic_join", "SELECT count(*), max(v) FROM a CROSS JOIN b ON a.k = b.k
 scan("automatic_left_join", "SELECT a.id, b.v FROM a LEFT JOIN b ON b.k = a.k WHERE a.id > ?", lambda i: (190 - i % 100,), TWO, "automatic_index")
 scan("automatic_alias", "SELECT count(y.v) FROM a AS x LEFT JOIN b AS y ON x.k = y.k", nothing, TWO, "automatic_index")
 
+scan("join_order", "SELECT count(DISTINCT o.note) FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE c.city < ?", lambda i: ("city 10",),
+     ORDERS + "CREATE INDEX by_city ON customers(city); CREATE INDEX orders_by_customer ON orders(customer_id); ANALYZE;"
+     "UPDATE sqlite_stat1 SET stat = '6000 2000' WHERE idx = 'by_city'; UPDATE sqlite_stat1 SET stat = '60000 3000' WHERE idx = 'orders_by_customer';",
+     "join_order", also="sort")
+
 scan("sort_limit", "SELECT id, note FROM orders ORDER BY total DESC, note LIMIT 10", nothing, finding="sort")
 scan("sort_all", "SELECT id FROM orders WHERE id > ? ORDER BY note", lambda i: (i,), finding="sort")
 scan("sort_group", "SELECT customer_id, sum(total) FROM orders GROUP BY customer_id", nothing, finding="sort")

@@ -111,6 +111,11 @@ static bool is_scan(const struct node *node)
 	return !strncmp(node->detail, "SCAN ", 5);
 }
 
+static bool is_filter(const struct node *node)
+{
+	return !strncmp(node->detail, "BLOOM FILTER ", 13);
+}
+
 /* The time of min() or max() over a table without an index: SQLite calls it a search, and goes through all
  * rows. */
 static bool is_search_of_all(const struct node *node)
@@ -265,7 +270,10 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	        printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
 	if (is_time)
 		used += printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6) - 1;
-	if (node->loops >= 0)
+	if (node->loops >= 0 && is_filter(node))
+		used += printf("  %lld of %lld row%s pass", (long long)node->rows, (long long)node->loops,
+		               node->loops == 1 ? "" : "s");
+	else if (node->loops >= 0)
 		used += printf("  %lld loop%s, %lld row%s", (long long)node->loops,
 		               node->loops == 1 ? "" : "s", (long long)node->rows,
 		               node->rows == 1 ? "" : "s");

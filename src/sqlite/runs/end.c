@@ -99,8 +99,10 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
 			end.bytecode = bytecode_see(run->session, run->stmt, end.query);
-		if (end.bytecode && !run->session->has_trace_callback)
+		if (end.bytecode && !run->session->has_trace_callback) {
 			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
+			filter_counts_publish(run, end.bytecode);
+		}
 		if (!work->sorts) /* SQLite's number leaves out the sorter's memory */
 			end.memory_usage =
 				(uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);

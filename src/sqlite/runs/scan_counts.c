@@ -8,6 +8,8 @@
 #include "handler/ring.h"
 #include "wire/bytecode_record.h"
 
+#define FILTERS_SINCE 3038000 /* the version; older ones read other memory for these numbers */
+
 #define LOOPS_MAX 64 /* as many tables as SQLite joins */
 _Static_assert(LOOPS_MAX * sizeof(struct loop_row) <= BYTECODE_ROWS_BYTES,
                "the loops of a run are one record");
@@ -63,26 +65,48 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 	return true;
 }
 
-void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
+static void publish_rows(const struct run *run, uint64_t bytecode, const struct loop_row *rows, size_t size)
 {
-	static const struct scan_counts none;
-	scan_status_function *status = function_of(run);
 	struct ring *ring = sampler_ring();
-	struct bytecode_rows_record *record;
-	struct loop_row rows[LOOPS_MAX];
-	struct scan_counts now;
-	size_t size;
+	struct bytecode_rows_record *record =
+		ring && size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 
-	if (!status || !run->scans || !ring)
-		return;
-	read_counts(status, run->stmt, &now);
-	if (!is_anew && now.count != run->scans->count)
-		return;
-	size = write_rows(is_anew ? &none : run->scans, &now, rows) ? (size_t)now.count * sizeof(*rows) : 0;
-	record = size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
 	if (!record)
 		return;
 	*record = (struct bytecode_rows_record){ bytecode, run->query.key, size };
 	memcpy(record->rows, rows, size);
 	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
+}
+
+void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
+{
+	static const struct scan_counts none;
+	scan_status_function *status = function_of(run);
+	struct loop_row rows[LOOPS_MAX];
+	struct scan_counts now;
+
+	if (!status || !run->scans)
+		return;
+	read_counts(status, run->stmt, &now);
+	if ((is_anew || now.count == run->scans->count) &&
+	    write_rows(is_anew ? &none : run->scans, &now, rows))
+		publish_rows(run, bytecode, rows, (size_t)now.count * sizeof(*rows));
+}
+
+void filter_counts_publish(const struct run *run, uint64_t bytecode)
+{
+	const sqlite3_api_routines *api = host_api(run->session->library);
+	struct loop_row row = { { ROW_LOOP, sizeof(row), NODE_OF_FILTERS }, 0, 0 };
+	sqlite3_int64 runs;
+
+	if (api->libversion_number() < FILTERS_SINCE)
+		return;
+	runs = api->stmt_status(run->stmt, SQLITE_STMTSTATUS_RUN, 0);
+	row.rows = api->stmt_status(run->stmt, SQLITE_STMTSTATUS_FILTER_MISS, 0);
+	row.loops = row.rows + api->stmt_status(run->stmt, SQLITE_STMTSTATUS_FILTER_HIT, 0);
+	if (runs <= 0 || row.rows < 0 || row.loops < 1)
+		return;
+	row.rows /= runs;
+	row.loops /= runs;
+	publish_rows(run, bytecode, &row, sizeof(row));
 }

@@ -17,4 +17,9 @@ void scan_counts_begin(struct run *run);
  * counts began at 0. */
 void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew);
 
+/* The rows that the statement's Bloom filters let pass, of those that were looked up in them, if it has any:
+ * the mean of its runs since it was prepared, because SQLite counts over all of them and any build does. The
+ * run has ended; the statement exists. */
+void filter_counts_publish(const struct run *run, uint64_t bytecode);
+
 #endif

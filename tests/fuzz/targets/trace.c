@@ -40,7 +40,8 @@ static const char *const lines[][WORDS_MAX] = {
 	{ "locks", NAME, "--format", "line" },
 	{ "wal", NAME },
 	{ "wal", NAME, "--format", "json" },
-	{ "sql", NAME, "SELECT * FROM checkpoints; SELECT * FROM wal_log; SELECT * FROM checkpoint_frames; "
+	{ "sql", NAME,
+	  "SELECT * FROM checkpoints; SELECT * FROM wal_log; SELECT * FROM checkpoint_frames; "
 	  "SELECT * FROM open_statements" },
 	{ "traces", NAME, "--by", "cpu" },
 	{ "traces", NAME, "--by", "wait", "--like", "check", "--format", "csv" },
