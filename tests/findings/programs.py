@@ -233,6 +233,18 @@ def checkpoints(path, timed):
             db.execute("DELETE FROM t")
 
 
+@program("CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); INSERT INTO t VALUES (1, 0), (2, 0); PRAGMA journal_mode = WAL;", "pinned_wal", "SELECT id FROM t",
+         "commit_sync checkpoint slow_consumer")
+def pinned_wal(path, timed):
+    reader, writer = connect(path), connect(path)
+    writer.execute("PRAGMA synchronous = OFF")
+    cursor = reader.execute("SELECT id FROM t")
+    timed(cursor.fetchone)
+    for _ in range(60):
+        writer.execute("INSERT INTO t(v) VALUES (zeroblob(400000))")
+    cursor.fetchall()
+
+
 @program(ORDERS, "idle_writer", "BEGIN IMMEDIATE")
 def idle_writer(path, timed):
     begun = threading.Event()

@@ -961,6 +961,59 @@ CREATE TABLE losses (
  refusals INTEGER NOT NULL,
  PRIMARY KEY (process, reason, first_ns)
 ) WITHOUT ROWID;
+CREATE TABLE wal_events (
+ id           INTEGER PRIMARY KEY,
+ process      INTEGER NOT NULL REFERENCES processes (id),
+ session      INTEGER NOT NULL,
+ thread_id    INTEGER NOT NULL,
+ start_ns     INTEGER NOT NULL,
+ duration_ns  INTEGER NOT NULL,
+ event        INTEGER NOT NULL,
+ frames       INTEGER NOT NULL,
+ first_frame  INTEGER NOT NULL,
+ last_frame   INTEGER NOT NULL,
+ transactions INTEGER NOT NULL,
+ page_size    INTEGER NOT NULL,
+ query        INTEGER NOT NULL,
+ statement    INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
+ database     TEXT    NOT NULL,
+ text         TEXT    NOT NULL
+);
+CREATE TABLE wal_checkpoints (
+ id                 INTEGER PRIMARY KEY,
+ process            INTEGER NOT NULL REFERENCES processes (id),
+ session            INTEGER NOT NULL,
+ thread_id          INTEGER NOT NULL,
+ start_ns           INTEGER NOT NULL,
+ duration_ns        INTEGER NOT NULL,
+ cpu_ns             INTEGER NOT NULL,
+ write_ns           INTEGER NOT NULL,
+ wal_sync_ns        INTEGER NOT NULL,
+ database_sync_ns   INTEGER NOT NULL,
+ stopped_ns         INTEGER NOT NULL,
+ bytes              INTEGER NOT NULL,
+ result             INTEGER NOT NULL,
+ mode               INTEGER NOT NULL,
+ origin             INTEGER NOT NULL,
+ frames             INTEGER,
+ copied_before      INTEGER,
+ copied_after       INTEGER,
+ page_size          INTEGER NOT NULL,
+ obstacle           INTEGER NOT NULL,
+ mark               INTEGER NOT NULL,
+ mark_frame         INTEGER NOT NULL,
+ holder             INTEGER NOT NULL,
+ holder_session     INTEGER NOT NULL,
+ holder_process_id  INTEGER NOT NULL,
+ holder_thread_id   INTEGER NOT NULL,
+ holder_transaction INTEGER NOT NULL,
+ holder_since_ns    INTEGER NOT NULL,
+ query              INTEGER NOT NULL,
+ statement          INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
+ database           TEXT    NOT NULL,
+ text               TEXT    NOT NULL,
+ holder_query       TEXT    NOT NULL
+);
 CREATE TABLE open_statement_counts (
  id              INTEGER PRIMARY KEY,
  process         INTEGER NOT NULL REFERENCES processes (id),
