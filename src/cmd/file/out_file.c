@@ -119,6 +119,16 @@ static bool is_beside(const char *path, const char *source)
 	return is;
 }
 
+/* Exports are large: a sixteenth of the system calls of the usual buffer. One file is open at a time, and
+ * stdout has it until the process ends. */
+static void enlarge_buffer(FILE *stream)
+{
+	static char buffer[1 << 16];
+
+	if (!isatty(fileno(stream)))
+		setvbuf(stream, buffer, _IOFBF, sizeof(buffer));
+}
+
 int out_file_open(struct out_file *out, const char *path, const char *const *sources)
 {
 	struct stat link, old;
@@ -127,6 +137,7 @@ int out_file_open(struct out_file *out, const char *path, const char *const *sou
 	*out = (struct out_file){ .path = path };
 	if (strcmp(path, "-") == 0) {
 		out->stream = stdout;
+		enlarge_buffer(stdout);
 		return COMMAND_FINE;
 	}
 	for (; *sources; sources++) {
@@ -141,8 +152,10 @@ int out_file_open(struct out_file *out, const char *path, const char *const *sou
 	else
 		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, NEW_FILE_MODE);
 	out->stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (out->stream)
+	if (out->stream) {
+		enlarge_buffer(out->stream);
 		return COMMAND_FINE;
+	}
 	complain("%s: %s", path, strerror(errno));
 	if (fd >= 0 && unfinished)
 		unlink(unfinished);
