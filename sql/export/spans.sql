@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The spans of the traces that contain a selected run (see read/selected.sql), or all spans if none is selected. A
 -- run is in the trace of its own span, and in those that contain its samples. Ordered by process, thread and start;
--- if two begin together, the longer one comes first. attributes, events: JSON arrays as in OTLP. process: its row.
--- :with_runs (not NULL): also the selected runs in no trace. After read/span_texts.sql.
+-- if two begin together, the longer one comes first. attributes, events: JSON arrays as in OTLP, empty unless
+-- :with_arrays is not NULL. process: its row. :with_runs (not NULL): also the selected runs in no trace. After
+-- read/span_texts.sql.
 WITH sampled AS MATERIALIZED (
 	SELECT DISTINCT span FROM temp.selected_samples WHERE span <> 0),
 wanted AS MATERIALIZED (
@@ -10,14 +11,14 @@ wanted AS MATERIALIZED (
 	WHERE query IN (SELECT id FROM temp.selected) OR span IN (SELECT span FROM sampled))
 SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_time_ns, process_id, thread_id,
        thread_name, hostname, query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,
-       coalesce((
+       iif(:with_arrays IS NULL, '[]', coalesce((
 	       SELECT json_group_array(json_object('key', a.key, 'value',
 		       json(iif(a.type = 'integer', json_object('intValue', a.value || ''),
 		                                    json_object('stringValue', a.value || '')))))
-	       FROM json_each(iif(json_valid(attribute), attribute, '{}')) AS a), '[]') AS attributes,
-       coalesce((
+	       FROM json_each(iif(json_valid(attribute), attribute, '{}')) AS a), '[]')) AS attributes,
+       iif(:with_arrays IS NULL, '[]', coalesce((
 	       SELECT json_group_array(json_object('timeUnixNano', (e.value ->> 'time_ns') || '', 'name', e.value ->> 'name'))
-	       FROM json_each(iif(json_valid(events), events, '[]')) AS e), '[]') AS events,
+	       FROM json_each(iif(json_valid(events), events, '[]')) AS e), '[]')) AS events,
        file, line, executable, process
 FROM temp.span_texts
 WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = 0) OR trace_id IN (SELECT trace_id FROM wanted)

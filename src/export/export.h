@@ -148,6 +148,7 @@ struct export_format {
 	bool has_times;      /* samples of all types that are times come, not only the stream's */
 	bool has_links;      /* of samples, to the spans that go to the same place */
 	bool has_runs;       /* logged runs that no span stands for come as spans of no trace */
+	bool has_arrays;     /* spans come with otlp_attributes and otlp_events, else with empty ones */
 	const char *missing; /* why this build does not have it; NULL: it does */
 	size_t writer_size;  /* of its writer, which starts zeroed but for EXPORT_WRITER */
 	/* False: no memory. NULL: it takes no samples, or no spans. */

@@ -131,6 +131,7 @@ const struct export_format export_otlp_traces = {
 	.name = "otlp-traces",
 	.summary = "spans in OTLP's JSON: collectors, Jaeger, Tempo; ns",
 	.writer_size = sizeof(struct writer),
+	.has_arrays = true,
 	.add_span = add_span,
 	.end = end_otlp,
 };

@@ -79,6 +79,8 @@ int export_spans(sqlite3 *db, const char *path, const struct export_format *form
 		return complain("%s: %s", path, sqlite3_errmsg(db));
 	if (format->has_runs)
 		sqlite3_bind_int(rows, sqlite3_bind_parameter_index(rows, ":with_runs"), 1);
+	if (format->has_arrays)
+		sqlite3_bind_int(rows, sqlite3_bind_parameter_index(rows, ":with_arrays"), 1);
 	result = add_spans(rows, path, format, writer);
 	sqlite3_finalize(rows);
 	return result;
