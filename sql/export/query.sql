@@ -1,5 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The data of the query in row :query. The last columns are the rows of its statement and of its call stack.
-SELECT coalesce(query_id, ''), coalesce(database, ''), coalesce(statement, 0), coalesce(call_stack, 0)
-FROM (SELECT :query AS query) AS wanted
-LEFT JOIN queries ON queries.id = wanted.query;
+-- The data of the query in row :query; no row if there is none. The last column is the row of its statement.
+SELECT query_id, database, statement FROM queries WHERE id = :query;

@@ -32,6 +32,15 @@ static uint32_t *find_slot(const struct tally *tally, const int64_t *key, size_t
 	return &tally->slots[at];
 }
 
+/* They are empty. */
+static void fill_slots(struct tally *tally)
+{
+	for (size_t i = 0; i < tally->count; i++) {
+		const int64_t *key = tally_at(tally, i);
+		*find_slot(tally, key, hash_key(tally, key)) = (uint32_t)i + 1;
+	}
+}
+
 /* Room for so many rows more. */
 static bool grow(struct tally *tally, size_t more)
 {
@@ -48,10 +57,7 @@ static bool grow(struct tally *tally, size_t more)
 	free(tally->slots);
 	tally->slots = slots;
 	tally->capacity = capacity;
-	for (size_t i = 0; i < tally->count; i++) {
-		const int64_t *key = tally_at(tally, i);
-		*find_slot(tally, key, hash_key(tally, key)) = (uint32_t)i + 1;
-	}
+	fill_slots(tally);
 	return true;
 }
 
@@ -93,6 +99,19 @@ bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t
 	for (size_t i = 0; i < count; i++)
 		rows[i] = find_row(tally, &keys[i * tally->keys], hashes[i]);
 	return true;
+}
+
+void tally_keep(struct tally *tally, const bool *is_kept)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tally->count; i++)
+		if (is_kept[i])
+			memmove(tally_at(tally, count++), tally_at(tally, i), tally->width * sizeof(int64_t));
+	tally->count = count;
+	if (tally->slots)
+		memset(tally->slots, 0, tally->capacity * sizeof(*tally->slots));
+	fill_slots(tally);
 }
 
 void tally_free(struct tally *tally)

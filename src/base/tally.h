@@ -10,6 +10,7 @@
 #ifndef QUERYPROF_BASE_TALLY_H
 #define QUERYPROF_BASE_TALLY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,6 +54,9 @@ static inline void tally_add(int64_t *word, double number)
 	number += tally_number(*word);
 	memcpy(word, &number, sizeof(number));
 }
+
+/* Forgets the rows, numbered from 0, whose item is false. The others move up. */
+void tally_keep(struct tally *tally, const bool *is_kept);
 
 void tally_free(struct tally *tally);
 

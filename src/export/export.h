@@ -8,7 +8,7 @@
  * wants summed up (sums.h): all formats agree because all get the same stream.
  *
  * Texts are UTF-8, whatever the file has. Everything that a sample points to stays where
- * it is until the writer has ended. One thread.
+ * it is until the writer has ended, but labels only as settle() says. One thread.
  */
 #ifndef QUERYPROF_EXPORT_EXPORT_H
 #define QUERYPROF_EXPORT_EXPORT_H
@@ -70,7 +70,9 @@ struct export_stack {
 /* The strings are "" where nothing is known. */
 struct export_labels {
 	uint32_t number;
-	uint32_t side; /* 1: of the file that the first is compared with */
+	uint32_t query;  /* the number of the query, from 0 as they come */
+	int64_t last_ns; /* no sample after this has them; INT64_MAX: not known */
+	uint32_t side;   /* 1: of the file that the first is compared with */
 	const char *query_id, *thread, *database, *statement;
 	int64_t process;               /* its number in the file: several may have one process_id */
 	int64_t process_id, thread_id; /* the system's */
@@ -79,8 +81,7 @@ struct export_labels {
 	const char *labels;            /* a set of labels as label/pairs.h has it */
 	const char *program, *host;    /* where the thread runs: the program's path */
 	const char *script;            /* that the program, an interpreter, runs */
-	int64_t call_stack; /* where the program began the query: a row of call_stacks; 0: not known */
-	const char *root;   /* what its stacks stand on, the command's --root */
+	const char *root;              /* what its stacks stand on, the command's --root */
 	/* OpenTelemetry's ids of trace and span, 32 + 16 characters: where the format has_links of the span
 	 * of span_log that the samples fell into, and else of others, as in trace_log. */
 	const char *link;
@@ -138,9 +139,11 @@ struct export_format {
 	bool is_binary;
 	bool has_root; /* its stacks stand on export_labels.root */
 	/* What it reads of export_labels, in addition to side and root: the rest may be missing, and there
-	 * are fewer of them. Of a statement: its text, hash and runs, and the query_id if it has no text. */
+	 * are fewer of them. Of a run: all but what its samples may differ in, which are `labels` and `link`.
+	 * Of a statement: its text, hash and runs, and the query_id if it has no text. */
 	enum export_labels_read {
 		EXPORT_LABELS_ALL,
+		EXPORT_LABELS_RUN,
 		EXPORT_LABELS_STATEMENT,
 		EXPORT_LABELS_NONE
 	} labels_read;
@@ -156,6 +159,10 @@ struct export_format {
 	bool (*add_span)(void *writer, const struct export_span *span);
 	/* What it would write now, in bytes, at most, but for resources. NULL: not known. */
 	size_t (*size)(const void *writer);
+	/* Now and then, if it is not NULL: the next sample is of that time. Labels whose last_ns is before it
+	 * are dropped after the call, and their numbers, and those of their queries, are used again: what is
+	 * theirs is written and forgotten. Adds to *left how many sums remain. False: as of end(). */
+	bool (*settle)(void *writer, int64_t now_ns, size_t *left);
 	/* Writes the rest where `complete`, frees what the writer holds in any case. False:
 	 * no memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);

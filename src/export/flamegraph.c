@@ -31,9 +31,12 @@ struct node {
 	uint32_t function;
 };
 
+/* Its own texts may be gone before it is written. */
 struct query {
-	const struct export_labels *labels;
-	uint32_t statement;
+	bool is_there;
+	uint32_t statement, side;
+	size_t id; /* where its text begins, in `ids` */
+	const char *database;
 	int64_t value;
 };
 
@@ -45,8 +48,9 @@ struct program {
 
 /* What samples under the same labels have in common, with numbers. */
 struct labelled {
-	const struct export_labels *part; /* stands for all that are the same here; NULL: not known yet */
-	uint32_t query, set, program;
+	const struct export_labels *labels; /* NULL: not known yet */
+	const struct export_labels *part;   /* stands for all of a run that are the same here */
+	uint32_t query, set, program, statement;
 };
 
 /* From the first sample to the last, since 1970. */
@@ -61,6 +65,12 @@ struct type {
 	struct sums sums;
 };
 
+/* Written samples of a type. */
+struct block {
+	const char *trace_type;
+	size_t count;
+};
+
 struct writer {
 	EXPORT_WRITER;
 	struct side sides[2];
@@ -68,13 +78,18 @@ struct writer {
 	VECTOR(struct program) programs;
 	VECTOR(struct type) types;
 	struct groups statements;
+	VECTOR(int64_t) runs; /* of each statement, on each side */
 	struct index query_index;
 	VECTOR(struct query) queries;
+	VECTOR(char) ids; /* of queries */
 	struct index set_index, part_index;
 	VECTOR(const char *) sets;                  /* of labels */
-	VECTOR(const struct export_labels *) parts; /* of each query those under one set: the first */
+	VECTOR(const struct export_labels *) parts; /* of each run those under one set: the first */
 	VECTOR(struct labelled) labelled;           /* by the labels' number */
-	/* While it writes. */
+	/* Once it writes. */
+	const char *page_end; /* what follows the data; NULL: nothing is written */
+	bool has_samples;     /* some are written */
+	VECTOR(struct block) blocks;
 	struct functions functions;
 	VECTOR(uint32_t) leaves; /* by the stack's number: its leaf's node, from 1; 0: not known yet */
 	struct index rest_index; /* of stacks that others have above a wait */
@@ -88,11 +103,34 @@ struct writer {
 /* By id and statement: an id of the user's own may be that of several. */
 static struct hash query_key(const struct export_labels *labels)
 {
-	uint64_t words[] = { labels->side, (uintptr_t)labels->query_id, (uint64_t)labels->statement_hash };
-	return hash_words(words, 3);
+	const struct hash id = hash_bytes(labels->query_id, strlen(labels->query_id));
+	const uint64_t words[] = { labels->side, id.first, id.second, (uint64_t)labels->statement_hash };
+	return hash_words(words, 4);
 }
 
-/* Threads of a query are one part. False: no memory. */
+/* False: no memory. */
+static bool find_query(struct writer *writer, const struct export_labels *labels, struct labelled *of)
+{
+	struct query *query = index_item(&writer->query_index, query_key(labels), &writer->queries);
+	const size_t id = writer->ids.count, size = strlen(labels->query_id) + 1;
+
+	of->statement = groups_find(&writer->statements, labels);
+	if (!query || of->statement == GROUPS_NO_MEMORY)
+		return false;
+	of->query = (uint32_t)(query - writer->queries.items);
+	if (query->is_there)
+		return true;
+	int64_t *runs = vector_at(&writer->runs, 2 * (size_t)of->statement + labels->side);
+	if (!runs || !vector_reserve(&writer->ids, id + size))
+		return false;
+	*runs = labels->statement_runs;
+	memcpy(writer->ids.items + id, labels->query_id, size);
+	writer->ids.count += size;
+	*query = (struct query){ true, of->statement, labels->side, id, labels->database, 0 };
+	return true;
+}
+
+/* Threads of a run are one part. False: no memory. */
 static bool find_part(struct writer *writer, const struct export_labels *labels, struct labelled *of)
 {
 	const uint64_t set_words[] = { (uintptr_t)labels->labels };
@@ -102,7 +140,7 @@ static bool find_part(struct writer *writer, const struct export_labels *labels,
 		return false;
 	*set = labels->labels;
 	of->set = (uint32_t)(set - writer->sets.items);
-	const uint64_t words[] = { of->query, of->set };
+	const uint64_t words[] = { labels->query, of->set };
 	const struct export_labels **part =
 		index_item(&writer->part_index, hash_words(words, 2), &writer->parts);
 	if (!part)
@@ -133,15 +171,13 @@ static const struct labelled *find_labelled(struct writer *writer, const struct 
 {
 	struct labelled *of = vector_at(&writer->labelled, labels->number);
 
-	if (!of || of->part)
+	if (!of || of->labels)
 		return of;
-	struct query *query = index_item(&writer->query_index, query_key(labels), &writer->queries);
-	if (!query)
+	if (!find_query(writer, labels, of) || !find_program(writer, labels, of) ||
+	    !find_part(writer, labels, of))
 		return NULL;
-	if (!query->labels)
-		query->labels = labels;
-	of->query = (uint32_t)(query - writer->queries.items);
-	return find_program(writer, labels, of) && find_part(writer, labels, of) ? of : NULL;
+	of->labels = labels;
+	return of;
 }
 
 static void add_time(struct side *side, int64_t time_ns)
@@ -157,7 +193,8 @@ static void add_time(struct side *side, int64_t time_ns)
 static struct sums *find_sums(struct writer *writer, const char *trace_type)
 {
 	for (size_t i = 0; i < writer->types.count; i++)
-		if (strcmp(writer->types.items[i].trace_type, trace_type) == 0)
+		if (writer->types.items[i].trace_type == trace_type ||
+		    strcmp(writer->types.items[i].trace_type, trace_type) == 0)
 			return &writer->types.items[i].sums;
 	struct type *type = vector_add(&writer->types);
 	if (type)
@@ -174,12 +211,10 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 
 	/* The order is that of the type that is shown at first. */
 	bare.value = sample->is_other ? 0 : sample->value;
-	uint32_t statement = groups_add(&writer->statements, &bare);
-	if (!of || !sums || statement == GROUPS_NO_MEMORY)
+	if (!of || !sums)
 		return false;
-	struct query *query = &writer->queries.items[of->query];
-	query->statement = statement;
-	query->value += bare.value;
+	writer->statements.list.items[of->statement].value += bare.value;
+	writer->queries.items[of->query].value += bare.value;
 	writer->programs.items[of->program].value += bare.value;
 	add_time(&writer->sides[sample->labels->side], sample->time_ns);
 	bare.value = sample->value;
@@ -252,37 +287,39 @@ static int64_t page_node(uint32_t node)
 
 /* --- the data -------------------------------------------------------------------- */
 
-static bool write_sum(struct writer *writer, struct sum sum)
+static bool write_sum(void *context, struct sum sum)
 {
+	struct writer *writer = context;
 	const uint32_t node = find_leaf(writer, sum.stack);
 	const struct labelled *of = &writer->labelled.items[sum.labels->number];
+	struct block *block = &writer->blocks.items[writer->blocks.count - 1];
+	const char *before = writer->has_samples ? ",\n" : "\n";
 	const int64_t numbers[] = { page_node(node), of->query, of->set, sum.samples, sum.value };
 
 	if (node == NODE_NO_MEMORY)
 		return false;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		export_write_number(writer->out, i ? "," : "", numbers[i]);
+		export_write_number(writer->out, i ? "," : before, numbers[i]);
+	writer->has_samples = true;
+	block->count++;
 	return true;
 }
 
-static bool write_samples(struct writer *writer)
+/* The types of the samples, one block after the other. */
+static void write_blocks(struct writer *writer)
 {
-	bool fine = true;
+	bool is_first = true;
 
 	fputs("\"types\":[", writer->out);
-	for (size_t i = 0; i < writer->types.count; i++) {
-		fputs(i ? ",[" : "[", writer->out);
-		export_write_text(writer->out, writer->types.items[i].trace_type);
-		fprintf(writer->out, ",%zu]", sums_count(&writer->types.items[i].sums));
+	for (size_t i = 0; i < writer->blocks.count; i++) {
+		if (!writer->blocks.items[i].count)
+			continue;
+		fputs(is_first ? "[" : ",[", writer->out);
+		is_first = false;
+		export_write_text(writer->out, writer->blocks.items[i].trace_type);
+		fprintf(writer->out, ",%zu]", writer->blocks.items[i].count);
 	}
-	fputs("],\n\"samples\":[", writer->out);
-	for (size_t i = 0; fine && i < writer->types.count; i++)
-		for (size_t j = 0; fine && j < sums_count(&writer->types.items[i].sums); j++) {
-			fputs(i || j ? ",\n" : "\n", writer->out);
-			fine = write_sum(writer, sums_at(&writer->types.items[i].sums, j));
-		}
 	fputs("],\n", writer->out);
-	return fine;
 }
 
 static void write_nodes(const struct writer *writer)
@@ -340,17 +377,12 @@ static bool write_functions(const struct writer *writer)
 }
 
 /* Statements, the one with the largest value first, and the queries with their numbers. */
-static bool write_queries(const struct writer *writer)
+static bool write_queries(struct writer *writer)
 {
 	uint32_t *order = groups_order(&writer->statements);
 	uint32_t *marker = calloc(writer->statements.list.count + 1, sizeof(*marker));
-	int64_t *runs = calloc(2 * writer->statements.list.count + 2, sizeof(*runs)); /* of each side */
-	bool fine = order && marker && runs;
+	bool fine = order && marker && vector_at(&writer->runs, 2 * writer->statements.list.count + 1);
 
-	for (size_t i = 0; fine && i < writer->queries.count; i++) {
-		const struct query *query = &writer->queries.items[i];
-		runs[2 * query->statement + query->labels->side] = query->labels->statement_runs;
-	}
 	fputs("\"statements\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++) {
 		marker[order[i]] = i;
@@ -359,21 +391,20 @@ static bool write_queries(const struct writer *writer)
 	}
 	fputs("],\n\"runs\":[", writer->out);
 	for (uint32_t i = 0; fine && i < writer->statements.list.count; i++)
-		fprintf(writer->out, "%s%" PRId64 ",%" PRId64, i ? "," : "", runs[2 * order[i]],
-		        runs[2 * order[i] + 1]);
+		fprintf(writer->out, "%s%" PRId64 ",%" PRId64, i ? "," : "", writer->runs.items[2 * order[i]],
+		        writer->runs.items[2 * order[i] + 1]);
 	fputs("],\n\"queries\":[", writer->out);
 	for (size_t i = 0; fine && i < writer->queries.count; i++) {
 		const struct query *query = &writer->queries.items[i];
 		fprintf(writer->out, "%s[%" PRIu32 ",", i ? ",\n" : "\n", marker[query->statement]);
-		export_write_text(writer->out, query->labels->query_id);
+		export_write_text(writer->out, writer->ids.items + query->id);
 		fputc(',', writer->out);
-		export_write_text(writer->out, query->labels->database);
-		fprintf(writer->out, ",%" PRId64 ",%" PRIu32 "]", query->value, query->labels->side);
+		export_write_text(writer->out, query->database);
+		fprintf(writer->out, ",%" PRId64 ",%" PRIu32 "]", query->value, query->side);
 	}
 	fputs("]", writer->out);
 	free(order);
 	free(marker);
-	free(runs);
 	return fine;
 }
 
@@ -394,7 +425,7 @@ static void write_title(const struct writer *writer)
 	fputs("],\n", writer->out);
 }
 
-static bool write_data(struct writer *writer)
+static void begin_data(struct writer *writer)
 {
 	const char *const sides[] = { writer->info->title, writer->info->compared };
 	fputs("{\"sides\":[", writer->out);
@@ -406,41 +437,81 @@ static bool write_data(struct writer *writer)
 	export_write_text(writer->out, writer->info->trace_type);
 	fputs(",\"unit\":", writer->out);
 	export_write_text(writer->out, writer->info->unit);
-	fputs(",\n", writer->out);
+	fputs(",\n\"samples\":[", writer->out);
+}
+
+/* The samples are written before: they make the nodes, which make the functions. */
+static bool end_data(struct writer *writer)
+{
+	fputs("],\n", writer->out);
+	write_blocks(writer);
 	write_title(writer);
-	/* The samples first: they make the nodes, which make the functions. */
-	if (!write_samples(writer))
-		return false;
 	write_nodes(writer);
 	bool fine = write_sets(writer) && write_functions(writer) && write_queries(writer);
 	fputs("}\n", writer->out);
 	return fine;
 }
 
-static bool write_page(struct writer *writer)
+/* False: the page has no place for data, which cannot be. */
+static bool begin_page(struct writer *writer)
 {
-	size_t size = (size_t)(flame_graph_page_end - flame_graph_page);
+	const size_t size = (size_t)(flame_graph_page_end - flame_graph_page);
 	const char *marker = memmem(flame_graph_page, size, data_marker, sizeof(data_marker) - 1);
 
 	if (!marker)
 		return false;
 	fwrite(flame_graph_page, 1, (size_t)(marker - flame_graph_page), writer->out);
-	if (!write_data(writer))
-		return false;
-	marker += sizeof(data_marker) - 1;
-	fwrite(marker, 1, (size_t)(flame_graph_page_end - marker), writer->out);
-	return !ferror(writer->out);
+	begin_data(writer);
+	writer->page_end = marker + sizeof(data_marker) - 1;
+	return true;
+}
+
+static void forget_ended(struct writer *writer, int64_t now_ns)
+{
+	for (size_t i = 0; i < writer->labelled.count; i++) {
+		struct labelled *of = &writer->labelled.items[i];
+
+		if (of->labels && sums_has_ended(of->labels, now_ns))
+			of->labels = NULL;
+	}
+	index_free(&writer->part_index);
+	writer->parts.count = 0;
+}
+
+static bool settle_flamegraph(void *of, int64_t now_ns, size_t *left)
+{
+	struct writer *writer = of;
+	bool fine = writer->page_end || begin_page(writer);
+
+	for (size_t i = 0; fine && i < writer->types.count; i++) {
+		struct type *type = &writer->types.items[i];
+
+		fine = vector_push(&writer->blocks, (struct block){ type->trace_type, 0 }) &&
+		       sums_settle(&type->sums, now_ns, true, write_sum, writer);
+		*left += sums_count(&type->sums);
+	}
+	forget_ended(writer, now_ns);
+	return fine && !ferror(writer->out);
 }
 
 static bool end_flamegraph(void *ended, bool complete)
 {
 	struct writer *writer = ended;
-	bool fine = !complete || write_page(writer);
+	bool fine = true;
 
+	if (complete) {
+		fine = settle_flamegraph(writer, INT64_MAX, &(size_t){ 0 }) && end_data(writer);
+		if (fine)
+			fwrite(writer->page_end, 1, (size_t)(flame_graph_page_end - writer->page_end),
+			       writer->out);
+		fine &= !ferror(writer->out);
+	}
 	for (size_t i = 0; i < writer->types.count; i++)
 		sums_free(&writer->types.items[i].sums);
 	vector_free(&writer->types);
+	vector_free(&writer->blocks);
 	groups_free(&writer->statements);
+	vector_free(&writer->runs);
 	functions_free(&writer->functions);
 	index_free(&writer->query_index);
 	index_free(&writer->set_index);
@@ -448,6 +519,7 @@ static bool end_flamegraph(void *ended, bool complete)
 	index_free(&writer->node_index);
 	index_free(&writer->program_index);
 	vector_free(&writer->queries);
+	vector_free(&writer->ids);
 	vector_free(&writer->sets);
 	vector_free(&writer->parts);
 	vector_free(&writer->labelled);
@@ -468,6 +540,7 @@ const struct export_format export_flamegraph = {
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 	.writer_size = sizeof(struct writer),
 	.add = add_flamegraph,
+	.settle = settle_flamegraph,
 	.end = end_flamegraph,
 #else
 	.missing = "built without node and npm",

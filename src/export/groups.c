@@ -41,25 +41,25 @@ static struct hash key_of(const struct export_labels *labels)
 	return hash_words(words, 2);
 }
 
-/* From 1; 0: no memory. */
-static uint32_t find_group(struct groups *groups, const struct export_labels *labels)
+uint32_t groups_find(struct groups *groups, const struct export_labels *labels)
 {
 	struct group *group = index_item(&groups->index, key_of(labels), &groups->list);
 
 	if (group && !group->name)
 		group->name = make_name(labels);
-	return group && group->name ? (uint32_t)(group - groups->list.items) + 1 : 0;
+	return group && group->name ? (uint32_t)(group - groups->list.items) : GROUPS_NO_MEMORY;
 }
 
 uint32_t groups_add(struct groups *groups, const struct export_sample *sample)
 {
 	uint32_t *number = vector_at(&groups->of_labels, sample->labels->number);
 
-	if (number && !*number)
-		*number = find_group(groups, sample->labels);
-	if (!number || !*number)
+	if (!number)
 		return GROUPS_NO_MEMORY;
-	groups->list.items[*number - 1].value += sample->value;
+	if (!*number)
+		*number = groups_find(groups, sample->labels) + 1; /* GROUPS_NO_MEMORY is 0 */
+	if (*number)
+		groups->list.items[*number - 1].value += sample->value;
 	return *number - 1;
 }
 

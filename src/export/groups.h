@@ -24,7 +24,10 @@ struct groups {
 
 #define GROUPS_NO_MEMORY INDEX_NONE
 
-/* Adds the sample to its group; the group's number, or GROUPS_NO_MEMORY. */
+/* The number of the labels' group, or GROUPS_NO_MEMORY. */
+uint32_t groups_find(struct groups *groups, const struct export_labels *labels);
+
+/* Adds the sample to its group, for writers whose labels stay; the group's number, or GROUPS_NO_MEMORY. */
 uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 
 /* The groups' numbers, the one with the largest value first; malloc'ed, NULL: no

@@ -4,13 +4,15 @@
  * and named by its place in its table, counted from 0. A stack's frames are leaf first, as
  * in trace_log; of a frame's lines, functions that were inlined come before the one that
  * they were inlined into. `samples` has one object for each stack of each query and thread;
- * `value` is in `unit`. Members that nothing is known of are left out.
+ * `value` is in `unit`. Members that nothing is known of are left out. `samples` come first: these are
+ * written as soon as their run has ended, and the tables are complete at the end.
  *
  *   jq -r '. as {$labels, $stacks, $frames} | .samples[]
  *       | select($labels[.labels].query_id == "big sort")
  *       | [.value, $frames[$stacks[.stack].frames[0]].lines[0].function] | @tsv'
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/index.h"
 #include "base/json.h"
@@ -20,15 +22,39 @@
 #include "export/text.h"
 #include "label/pairs.h"
 
+/* What the tables have of a query and of labels, whose own texts may be gone before the tables are
+ * written. */
+struct query {
+	size_t id; /* where its text begins, in `ids` */
+	const char *database;
+	uint32_t statement;
+};
+
+struct row {
+	const char *thread, *labels;
+	uint32_t query;
+};
+
+/* Labels that have not ended. */
+struct current {
+	const struct export_labels *labels; /* NULL: there are none */
+	uint32_t row;
+};
+
 struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
+	bool is_begun, has_samples; /* written: the head, a sample */
 	/* By number. */
 	VECTOR(const struct export_stack *) stacks;
 	VECTOR(const struct export_frame *) frames;
 	VECTOR(const struct export_module *) modules;
-	VECTOR(const struct export_labels *) labels;
-	/* Statements get their numbers here. */
+	VECTOR(struct current) labels;
+	VECTOR(uint32_t) queries; /* their places in query_rows, from 1; 0: not there */
+	/* The tables. */
+	VECTOR(struct row) rows; /* of labels */
+	VECTOR(struct query) query_rows;
+	VECTOR(char) ids;
 	struct index statement_index;
 	VECTOR(const char *) statements;
 };
@@ -52,27 +78,46 @@ static bool keep_stack(struct writer *writer, const struct export_stack *stack)
 }
 
 /* Equal texts are one text, see names.h. */
-static struct hash statement_key(const struct export_labels *labels)
+static bool keep_query(struct writer *writer, const struct export_labels *labels, uint32_t *number)
 {
-	return hash_words(&(uint64_t){ (uintptr_t)labels->statement }, 1);
+	const struct hash key = hash_words(&(uint64_t){ (uintptr_t)labels->statement }, 1);
+	const char **statement = index_item(&writer->statement_index, key, &writer->statements);
+	const size_t id = writer->ids.count, size = strlen(labels->query_id) + 1;
+
+	if (!statement || !vector_reserve(&writer->ids, id + size) ||
+	    !vector_push(
+		    &writer->query_rows,
+		    (struct query){ id, labels->database, (uint32_t)(statement - writer->statements.items) }))
+		return false;
+	*statement = labels->statement;
+	memcpy(writer->ids.items + id, labels->query_id, size);
+	writer->ids.count += size;
+	*number = (uint32_t)writer->query_rows.count;
+	return true;
 }
 
 static bool keep_labels(struct writer *writer, const struct export_labels *labels)
 {
-	const char **statement =
-		index_item(&writer->statement_index, statement_key(labels), &writer->statements);
+	struct current *current = vector_at(&writer->labels, labels->number);
+	uint32_t *query = vector_at(&writer->queries, labels->query);
 
-	if (!statement)
+	if (!current || !query || (!*query && !keep_query(writer, labels, query)))
 		return false;
-	*statement = labels->statement;
-	return EXPORT_KEEP(&writer->labels, labels);
+	*current = (struct current){ labels, (uint32_t)writer->rows.count };
+	return vector_push(&writer->rows, (struct row){ labels->thread, labels->labels, *query - 1 });
+}
+
+static bool has_labels(const struct writer *writer, const struct export_labels *labels)
+{
+	return labels->number < writer->labels.count && writer->labels.items[labels->number].labels;
 }
 
 static bool add_json(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
-	return keep_stack(writer, sample->stack) && keep_labels(writer, sample->labels) &&
+	return keep_stack(writer, sample->stack) &&
+	       (has_labels(writer, sample->labels) || keep_labels(writer, sample->labels)) &&
 	       sums_add(&writer->sums, sample);
 }
 
@@ -131,27 +176,59 @@ static void write_statement(struct writer *writer, const char *statement)
 	export_write_text(writer->out, statement);
 }
 
-static void write_labels(struct writer *writer, const struct export_labels *labels)
+static void write_labels(struct writer *writer, const struct row *row)
 {
-	write_member(writer->out, "{", "query_id", labels->query_id);
-	write_member(writer->out, ",", "thread", labels->thread);
-	write_member(writer->out, ",", "database", labels->database);
-	if (labels->labels[0]) {
-		fputs(",\"labels\":", writer->out);
-		json_write_made(writer->out, labels->labels, label_set_object(labels->labels));
+	const struct query *query = &writer->query_rows.items[row->query];
+
+	write_member(writer->out, "{", "query_id", writer->ids.items + query->id);
+	write_member(writer->out, ",", "thread", row->thread);
+	write_member(writer->out, ",", "database", query->database);
+	if (row->labels[0]) {
+		fputs_unlocked(",\"labels\":", writer->out);
+		json_write_made(writer->out, row->labels, label_set_object(row->labels));
 	}
-	fprintf(writer->out, ",\"statement\":%" PRIu32 "}",
-	        index_find(&writer->statement_index, statement_key(labels)));
+	export_write_number(writer->out, ",\"statement\":", query->statement);
+	putc_unlocked('}', writer->out);
 }
 
-static void write_sum(struct writer *writer, struct sum sum)
+static bool write_sum(void *to, struct sum sum)
 {
-	export_write_number(writer->out, "{\"stack\":", sum.stack->number);
-	export_write_number(writer->out, ",\"labels\":", sum.labels->number);
-	export_write_number(writer->out, ",\"samples\":", sum.samples);
-	export_write_number(writer->out, ",\"weight\":", sum.weight);
-	export_write_number(writer->out, ",\"value\":", sum.value);
-	fputc('}', writer->out);
+	struct writer *writer = to;
+	FILE *out = writer->out;
+
+	export_write_number(out, writer->has_samples ? ",\n{\"stack\":" : "\n{\"stack\":", sum.stack->number);
+	export_write_number(out, ",\"labels\":", writer->labels.items[sum.labels->number].row);
+	export_write_number(out, ",\"samples\":", sum.samples);
+	export_write_number(out, ",\"weight\":", sum.weight);
+	export_write_number(out, ",\"value\":", sum.value);
+	putc_unlocked('}', out);
+	writer->has_samples = true;
+	return true;
+}
+
+/* What is known of the samples that have ended. */
+static bool settle_json(void *of, int64_t now_ns, size_t *left)
+{
+	struct writer *writer = of;
+
+	if (!writer->is_begun) {
+		write_member(writer->out, "{", "trace_type", writer->info->trace_type);
+		write_member(writer->out, ",", "unit", writer->info->unit);
+		fputs(",\n\"samples\":[", writer->out);
+		writer->is_begun = true;
+	}
+	if (!sums_settle(&writer->sums, now_ns, false, write_sum, writer))
+		return false;
+	for (size_t i = 0; i < writer->labels.count; i++) {
+		struct current *current = &writer->labels.items[i];
+
+		if (!current->labels || !sums_has_ended(current->labels, now_ns))
+			continue;
+		writer->queries.items[current->labels->query] = 0;
+		current->labels = NULL;
+	}
+	*left += sums_count(&writer->sums);
+	return !ferror(writer->out);
 }
 
 /* A member of the whole: the table's items, a line each. */
@@ -159,38 +236,44 @@ static void write_sum(struct writer *writer, struct sum sum)
 	do {                                                                                                 \
 		fputs(",\n\"" name "\":[", (writer)->out);                                                   \
 		for (size_t i = 0; i < (size); i++) {                                                        \
-			fputs(i ? ",\n" : "\n", (writer)->out);                                              \
+			fputs_unlocked(i ? ",\n" : "\n", (writer)->out);                                     \
 			write_item((writer), item_at);                                                       \
 		}                                                                                            \
 		fputs("]", (writer)->out);                                                                   \
 	} while (0)
 
-static void write_all(struct writer *writer)
+static void write_tables(struct writer *writer)
 {
-	write_member(writer->out, "{", "trace_type", writer->info->trace_type);
-	write_member(writer->out, ",", "unit", writer->info->unit);
+	fputs("]", writer->out);
 	WRITE_TABLE(writer, "modules", writer->modules.count, writer->modules.items[i], write_module);
 	WRITE_TABLE(writer, "frames", writer->frames.count, writer->frames.items[i], write_frame);
 	WRITE_TABLE(writer, "stacks", writer->stacks.count, writer->stacks.items[i], write_stack);
 	WRITE_TABLE(writer, "statements", writer->statements.count, writer->statements.items[i],
 	            write_statement);
-	WRITE_TABLE(writer, "labels", writer->labels.count, writer->labels.items[i], write_labels);
-	WRITE_TABLE(writer, "samples", sums_count(&writer->sums), sums_at(&writer->sums, i), write_sum);
+	WRITE_TABLE(writer, "labels", writer->rows.count, &writer->rows.items[i], write_labels);
 	fputs("}\n", writer->out);
 }
 
 static bool end_json(void *ended, bool complete)
 {
 	struct writer *writer = ended;
+	bool written = true;
 
-	if (complete)
-		write_all(writer);
-	bool written = !ferror(writer->out);
+	if (complete) {
+		written = settle_json(writer, INT64_MAX, &(size_t){ 0 });
+		if (written)
+			write_tables(writer);
+		written &= !ferror(writer->out);
+	}
 	sums_free(&writer->sums);
 	vector_free(&writer->stacks);
 	vector_free(&writer->frames);
 	vector_free(&writer->modules);
 	vector_free(&writer->labels);
+	vector_free(&writer->queries);
+	vector_free(&writer->rows);
+	vector_free(&writer->query_rows);
+	vector_free(&writer->ids);
 	vector_free(&writer->statements);
 	index_free(&writer->statement_index);
 	return written;
@@ -201,5 +284,6 @@ const struct export_format export_json = {
 	.summary = "tables with all data; samples, periods, ns",
 	.writer_size = sizeof(struct writer),
 	.add = add_json,
+	.settle = settle_json,
 	.end = end_json,
 };

@@ -267,6 +267,15 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	return true;
 }
 
+/* Nothing is kept of labels. */
+static bool settle_perfetto(void *of, int64_t now_ns, size_t *left)
+{
+	const struct writer *writer = of;
+
+	(void)now_ns, (void)left;
+	return !ferror(writer->out);
+}
+
 static bool end_perfetto(void *ended, bool complete)
 {
 	struct writer *writer = ended;
@@ -291,7 +300,9 @@ const struct export_format export_perfetto = {
 	.summary = "runs, spans, samples, Chrome trace: ui.perfetto.dev; us",
 	.writer_size = sizeof(struct writer),
 	.has_runs = true,
+	.labels_read = EXPORT_LABELS_RUN,
 	.add = add_sample,
+	.settle = settle_perfetto,
 	.add_span = add_span,
 	.end = end_perfetto,
 };

@@ -2,22 +2,20 @@
 /*
  * pprof's format: a protocol buffer message (profile.proto), compressed by gzip.
  *
- * The message is written in pieces: protocol buffers that follow each other are
- * read as one, whose repeated fields are those of all. So no more than one sample
- * or one location is ever put together in memory.
+ * The message is written in pieces: no more than one sample or one location is ever put together in memory,
+ * and samples are written when their run has ended.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include "base/index.h"
-#include "base/interner.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "export/export.h"
+#include "export/pprof_pieces.h"
+#include "export/protobuf.h"
 #include "export/resource.h"
 #include "export/sums.h"
 #include "label/pairs.h"
@@ -34,22 +32,30 @@ struct module_state {
 
 /* A part of packed samples: fields of a message that others follow. */
 struct part {
-	size_t start, size; /* in `parts`; size 0: it is not there yet, or has no bytes */
+	size_t start, size; /* in its bytes; size 0: it is not there yet, or has no bytes */
+};
+
+struct bytes {
+	VECTOR(uint8_t) data;
 };
 
 struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
+	bool has_samples;
 	int64_t first_ns, last_ns, period_min, period_max;
 
-	/* While it writes. */
-	gzFile file;
-	bool failed;
-	VECTOR(uint8_t) piece; /* a packed message */
-	VECTOR(uint8_t) parts;
-	VECTOR(struct part) stacks, labels; /* by number: locations, labels */
-	struct interner strings;
+	/* Once it writes. */
+	struct pprof_pieces pieces;
 	struct index functions;
+	struct bytes parts;
+	VECTOR(struct part) stacks; /* by number: locations */
+	struct index text_index;    /* of texts in labels that many samples have */
+	VECTOR(struct part) texts;
+	/* Those of a settlement. */
+	struct bytes label_parts;
+	VECTOR(struct part) labels;          /* by number */
+	VECTOR(int64_t) query_strings;       /* of query ids, by the query's number; 0: not written yet */
 	VECTOR(bool) frames_written;         /* by number */
 	VECTOR(struct module_state) modules; /* by number */
 };
@@ -58,7 +64,8 @@ static bool add_pprof(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
-	if (!sums_count(&writer->sums)) {
+	if (!writer->has_samples) {
+		writer->has_samples = true;
 		writer->first_ns = sample->time_ns;
 		writer->period_min = writer->period_max = sample->period_ns;
 	}
@@ -70,44 +77,21 @@ static bool add_pprof(void *to, const struct export_sample *sample)
 	return sums_add(&writer->sums, sample);
 }
 
-/* --- pieces ---------------------------------------------------------------------- */
+/* --- places ---------------------------------------------------------------------- */
 
-/* An error is kept until the end: no caller checks each piece. */
 static void fail(struct writer *writer)
 {
-	writer->failed = true;
-}
-
-/* The first bytes of `piece`. gzwrite takes an unsigned, and 0 bytes for a failure. */
-static void write_bytes(struct writer *writer, size_t size)
-{
-	if (size && (size > INT32_MAX || gzwrite(writer->file, writer->piece.items, (unsigned)size) <= 0))
-		fail(writer);
+	writer->pieces.failed = true;
 }
 
 static void write_piece(struct writer *writer, const Pprof__Profile *piece)
 {
-	size_t size = pprof__profile__get_packed_size(piece);
-
-	if (writer->failed)
-		return;
-	if (!vector_reserve(&writer->piece, size)) {
-		fail(writer);
-		return;
-	}
-	pprof__profile__pack(piece, writer->piece.items);
-	write_bytes(writer, size);
+	pprof_pieces_message(&writer->pieces, piece);
 }
 
 static int64_t string_number(struct writer *writer, const char *text)
 {
-	uint32_t number = interner_number(&writer->strings, text);
-
-	if (number == INTERNER_NO_MEMORY) {
-		fail(writer);
-		return 0;
-	}
-	return number;
+	return pprof_pieces_string(&writer->pieces, text);
 }
 
 static uint64_t write_function(struct writer *writer, const struct export_line *line)
@@ -230,17 +214,6 @@ static void add_text(struct writer *writer, struct sample_labels *labels, const 
 	label->str = string_number(writer, text);
 }
 
-static void fill_labels(struct writer *writer, struct sample_labels *labels, const struct export_labels *of,
-                        const struct label_pairs *own)
-{
-	add_text(writer, labels, "query_id", of->query_id);
-	add_text(writer, labels, "thread", of->thread);
-	add_text(writer, labels, "database", of->database);
-	add_text(writer, labels, "statement", of->statement);
-	for (size_t i = 0; i < own->items.count; i++)
-		fill_label(writer, add_label(labels), &own->items.items[i]);
-}
-
 /* One label more of a series, unless there are too many, or one has its name. */
 static void add_series_label(struct writer *writer, struct sample_labels *labels, const char *key,
                              const char *text)
@@ -285,16 +258,17 @@ static void fill_series(struct writer *writer, struct sample_labels *labels, con
 
 /* Fields of a message may follow each other in any number of pieces, so what samples share is packed once.
  */
-static void pack_part(struct writer *writer, struct part *part, const Pprof__Sample *sample)
+static void pack_part(struct writer *writer, struct bytes *bytes, struct part *part,
+                      const Pprof__Sample *sample)
 {
-	const size_t size = pprof__sample__get_packed_size(sample), start = writer->parts.count;
+	const size_t size = pprof__sample__get_packed_size(sample), start = bytes->data.count;
 
-	if (!vector_reserve(&writer->parts, start + size)) {
+	if (!vector_reserve(&bytes->data, start + size)) {
 		fail(writer);
 		return;
 	}
-	pprof__sample__pack(sample, writer->parts.items + start);
-	writer->parts.count += size;
+	pprof__sample__pack(sample, bytes->data.items + start);
+	bytes->data.count += size;
 	*part = (struct part){ start, size };
 }
 
@@ -311,41 +285,126 @@ static void pack_stack(struct writer *writer, const struct export_stack *stack, 
 		ids[i] = write_location(writer, stack->frames[i]);
 	sample.n_location_id = stack->count;
 	sample.location_id = ids;
-	pack_part(writer, part, &sample);
+	pack_part(writer, &writer->parts, part, &sample);
 	free(ids);
 }
 
-static void pack_labels(struct writer *writer, const struct export_labels *of, struct part *part)
+static void pack_filled(struct writer *writer, struct sample_labels *labels, struct bytes *bytes,
+                        struct part *part)
 {
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
+
+	sample.n_label = labels->count;
+	sample.label = labels->pointers;
+	pack_part(writer, bytes, part, &sample);
+}
+
+static void pack_series(struct writer *writer, const struct export_labels *of, struct part *part)
+{
 	struct label_pairs own = { .items = { 0 } };
 	struct sample_labels labels = { .count = 0 };
 
 	if (!label_pairs_add_set(&own, of->labels))
 		fail(writer);
-	if (writer->info->series)
-		fill_series(writer, &labels, of, &own);
-	else
-		fill_labels(writer, &labels, of, &own);
+	fill_series(writer, &labels, of, &own);
 	label_pairs_free(&own);
-	sample.n_label = labels.count;
-	sample.label = labels.pointers;
-	pack_part(writer, part, &sample);
+	pack_filled(writer, &labels, &writer->label_parts, part);
 }
 
-#define SAMPLE_TAG (2 << 3 | 2) /* Profile.sample */
-#define NUMBERS_MAX 64          /* a tag, a size, and two numbers: bytes at most */
-
-static uint8_t *put_size(uint8_t *to, size_t size)
+static void pack_text(struct writer *writer, const char *key, const char *text, struct part *part)
 {
-	for (; size >= 0x80; size >>= 7)
-		*to++ = (uint8_t)size | 0x80;
-	*to++ = (uint8_t)size;
-	return to;
+	struct label_pairs own = { .items = { 0 } };
+	struct sample_labels labels = { .count = 0 };
+
+	if (key)
+		add_text(writer, &labels, key, text);
+	else if (!label_pairs_add_set(&own, text))
+		fail(writer);
+	for (size_t i = 0; i < own.items.count; i++)
+		fill_label(writer, add_label(&labels), &own.items.items[i]);
+	label_pairs_free(&own);
+	pack_filled(writer, &labels, &writer->parts, part);
 }
 
-static void write_sample(struct writer *writer, struct sum sum)
+static void append_label(struct writer *writer, const uint8_t *bytes, size_t size)
 {
+	const size_t count = writer->label_parts.data.count;
+
+	if (!vector_reserve(&writer->label_parts.data, count + size)) {
+		fail(writer);
+		return;
+	}
+	memcpy(writer->label_parts.data.items + count, bytes, size);
+	writer->label_parts.data.count += size;
+}
+
+/* The label `key` with that text, unless this is ""; key NULL: the labels of that set. Many samples have
+ * them, and equal texts are one text, see names.h. */
+static void append_text(struct writer *writer, const char *key, const char *text)
+{
+	const uint64_t words[] = { (uintptr_t)key, (uintptr_t)text };
+	struct part *part;
+
+	if (!text[0])
+		return;
+	part = index_item(&writer->text_index, hash_words(words, 2), &writer->texts);
+	if (!part) {
+		fail(writer);
+		return;
+	}
+	if (!part->size)
+		pack_text(writer, key, text, part);
+	append_label(writer, writer->parts.data.items + part->start, part->size);
+}
+
+#define SAMPLE_TAG PROTOBUF_BYTES(2) /* Profile.sample */
+#define LABEL_TAG PROTOBUF_BYTES(3)  /* Sample.label */
+#define KEY_TAG PROTOBUF_NUMBER(1)   /* Label.key */
+#define STR_TAG PROTOBUF_NUMBER(2)   /* Label.str */
+#define NUMBERS_MAX 64               /* a few tags, sizes and numbers: bytes at most */
+
+/* The one text that each query has of its own. */
+static void append_query(struct writer *writer, const struct export_labels *of)
+{
+	int64_t *number = vector_at(&writer->query_strings, of->query);
+	uint8_t label[NUMBERS_MAX], packed[NUMBERS_MAX], *to = label, *end = packed;
+
+	if (!of->query_id[0])
+		return;
+	if (!number) {
+		fail(writer);
+		return;
+	}
+	if (!*number)
+		*number = pprof_pieces_new_string(&writer->pieces, of->query_id);
+	*to++ = KEY_TAG;
+	to = protobuf_put(to, (uint64_t)string_number(writer, "query_id"));
+	*to++ = STR_TAG;
+	to = protobuf_put(to, (uint64_t)*number);
+	end = protobuf_put_bytes(end, LABEL_TAG, (size_t)(to - label));
+	end = mempcpy(end, label, (size_t)(to - label));
+	append_label(writer, packed, (size_t)(end - packed));
+}
+
+static void pack_labels(struct writer *writer, const struct export_labels *of, struct part *part)
+{
+	const size_t start = writer->label_parts.data.count;
+
+	if (writer->info->series) {
+		pack_series(writer, of, part);
+		return;
+	}
+	append_query(writer, of);
+	append_text(writer, "thread", of->thread);
+	append_text(writer, "database", of->database);
+	append_text(writer, "statement", of->statement);
+	append_text(writer, NULL, of->labels);
+	*part = (struct part){ start, writer->label_parts.data.count - start };
+}
+
+static bool write_sample(void *context, struct sum sum)
+{
+	struct writer *writer = context;
 	struct part *stack = vector_at(&writer->stacks, sum.stack->number),
 		    *labels = vector_at(&writer->labels, sum.labels->number);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
@@ -354,7 +413,7 @@ static void write_sample(struct writer *writer, struct sum sum)
 
 	if (!stack || !labels) {
 		fail(writer);
-		return;
+		return false;
 	}
 	if (!stack->size)
 		pack_stack(writer, sum.stack, stack);
@@ -363,18 +422,15 @@ static void write_sample(struct writer *writer, struct sum sum)
 	sample.n_value = 2;
 	sample.value = values;
 	const size_t size = pprof__sample__pack(&sample, numbers);
-	if (writer->failed ||
-	    !vector_reserve(&writer->piece, stack->size + size + labels->size + NUMBERS_MAX)) {
-		fail(writer);
-		return;
-	}
-	uint8_t *to = writer->piece.items;
-	*to++ = SAMPLE_TAG;
-	to = put_size(to, stack->size + size + labels->size);
-	to = mempcpy(to, writer->parts.items + stack->start, stack->size);
+	uint8_t *to = pprof_pieces_room(&writer->pieces, stack->size + size + labels->size + NUMBERS_MAX);
+	if (!to)
+		return false;
+	to = protobuf_put_bytes(to, SAMPLE_TAG, stack->size + size + labels->size);
+	to = mempcpy(to, writer->parts.data.items + stack->start, stack->size);
 	to = mempcpy(to, numbers, size);
-	to = mempcpy(to, writer->parts.items + labels->start, labels->size);
-	write_bytes(writer, (size_t)(to - writer->piece.items));
+	to = mempcpy(to, writer->label_parts.data.items + labels->start, labels->size);
+	pprof_pieces_write(&writer->pieces, to);
+	return !writer->pieces.failed;
 }
 
 static void write_mapping(struct writer *writer, const struct module_state *state)
@@ -448,60 +504,40 @@ static void write_head(struct writer *writer)
 	write_piece(writer, &piece);
 }
 
-static void write_strings(struct writer *writer)
+static bool settle_pprof(void *of, int64_t now_ns, size_t *left)
 {
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	struct writer *writer = of;
 
-	/* One by one: a profile with all statements of a day is large. */
-	for (size_t i = 0; i < writer->strings.texts.count; i++) {
-		piece.n_string_table = 1;
-		piece.string_table = &writer->strings.texts.items[i];
-		write_piece(writer, &piece);
-	}
-}
-
-static void write_profile(struct writer *writer)
-{
-	string_number(writer, ""); /* the first */
-	write_head(writer);
-	for (size_t i = 0; !writer->failed && i < sums_count(&writer->sums); i++)
-		write_sample(writer, sums_at(&writer->sums, i));
-	write_mappings(writer);
-	write_strings(writer);
+	if ((!writer->pieces.file && !pprof_pieces_open(&writer->pieces, writer->out)) ||
+	    !sums_settle(&writer->sums, now_ns, true, write_sample, writer))
+		fail(writer);
+	writer->labels.count = writer->label_parts.data.count = writer->query_strings.count = 0;
+	*left += sums_count(&writer->sums);
+	return !writer->pieces.failed;
 }
 
 static bool end_pprof(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
-	if (complete) {
-		/* zlib writes to a descriptor, and closes it. */
-		int fd = fflush(writer->out) == 0 ? dup(fileno(writer->out)) : -1;
-		/* Level 3 takes half of the time of level 6, for 10 % more bytes. */
-		writer->file = fd >= 0 ? gzdopen(fd, "wb3") : NULL;
-		if (!writer->file) {
-			fail(writer);
-			if (fd >= 0)
-				close(fd);
-		} else {
-			write_profile(writer);
-			int error = errno;
-			if (gzclose(writer->file) != Z_OK)
-				fail(writer);
-			else
-				errno = error;
-		}
+	if (complete && settle_pprof(writer, INT64_MAX, &(size_t){ 0 })) {
+		write_head(writer);
+		write_mappings(writer);
 	}
-	bool fine = !writer->failed;
+	const bool fine = pprof_pieces_close(&writer->pieces);
+	const int error = errno;
 	sums_free(&writer->sums);
-	interner_free(&writer->strings);
+	index_free(&writer->text_index);
 	index_free(&writer->functions);
-	vector_free(&writer->piece);
-	vector_free(&writer->parts);
+	vector_free(&writer->texts);
+	vector_free(&writer->query_strings);
+	vector_free(&writer->parts.data);
+	vector_free(&writer->label_parts.data);
 	vector_free(&writer->stacks);
 	vector_free(&writer->labels);
 	vector_free(&writer->frames_written);
 	vector_free(&writer->modules);
+	errno = error;
 	return fine;
 }
 
@@ -511,5 +547,6 @@ const struct export_format export_pprof = {
 	.is_binary = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_pprof,
+	.settle = settle_pprof,
 	.end = end_pprof,
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/sums.h"
 
+#include <stdlib.h>
+
 /* The words of a row. KEY: the labels' number, then the stack's. */
 enum { KEY, SAMPLES, WEIGHT, VALUE, WORDS };
 
@@ -31,6 +33,57 @@ struct sum sums_at(const struct sums *sums, size_t index)
 		.weight = words[WEIGHT],
 		.value = words[VALUE],
 	};
+}
+
+static uint32_t stack_of(const struct sums *sums, size_t row)
+{
+	return (uint32_t)tally_at(&sums->rows, row)[KEY];
+}
+
+/* Orders the rows' numbers by stack. False: no memory. */
+static bool order_rows(const struct sums *sums, uint32_t *rows, size_t count)
+{
+	uint32_t *ends = calloc(sums->stacks.count + 1, sizeof(*ends)),
+		 *ordered = malloc((count + 1) * sizeof(*ordered)), end = 0;
+
+	for (size_t i = 0; ends && ordered && i < count; i++)
+		ends[stack_of(sums, rows[i])]++;
+	for (size_t i = 0; ends && ordered && i < sums->stacks.count; i++) {
+		const uint32_t own = ends[i];
+
+		ends[i] = end;
+		end += own;
+	}
+	for (size_t i = 0; ends && ordered && i < count; i++)
+		ordered[ends[stack_of(sums, rows[i])]++] = rows[i];
+	const bool fine = ends && ordered;
+	if (fine)
+		memcpy(rows, ordered, count * sizeof(*rows));
+	free(ends);
+	free(ordered);
+	return fine;
+}
+
+bool sums_settle(struct sums *sums, int64_t now_ns, bool by_stack,
+                 bool (*take)(void *context, struct sum sum), void *context)
+{
+	uint32_t *ended = malloc((sums->rows.count + 1) * sizeof(*ended)), count = 0;
+	bool *is_kept = calloc(sums->rows.count + 1, sizeof(*is_kept)), fine = ended && is_kept;
+
+	for (uint32_t i = 0; fine && i < sums->rows.count; i++) {
+		is_kept[i] = !sums_has_ended(sums_at(sums, i).labels, now_ns);
+		if (!is_kept[i])
+			ended[count++] = i;
+	}
+	if (fine && by_stack)
+		fine = order_rows(sums, ended, count);
+	for (uint32_t i = 0; fine && i < count; i++)
+		fine = take(context, sums_at(sums, ended[i]));
+	if (fine)
+		tally_keep(&sums->rows, is_kept);
+	free(ended);
+	free(is_kept);
+	return fine;
 }
 
 void sums_free(struct sums *sums)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of the same stack and labels, summed up.
+ * Samples of the same stack and labels, summed up. There may be nearly as many sums as samples, so these are
+ * small, and those whose labels have ended can be settled.
  */
 #ifndef QUERYPROF_EXPORT_SUMS_H
 #define QUERYPROF_EXPORT_SUMS_H
@@ -15,7 +16,7 @@ struct sum {
 	int64_t samples, weight, value;
 };
 
-/* Start with a zeroed struct. There may be nearly as many sums as samples, so these are small. */
+/* Start with a zeroed struct. */
 struct sums {
 	struct tally rows;                          /* in the order in which they first came */
 	VECTOR(const struct export_stack *) stacks; /* by number */
@@ -31,6 +32,18 @@ static inline size_t sums_count(const struct sums *sums)
 }
 
 struct sum sums_at(const struct sums *sums, size_t index);
+
+/* Hands on the sums whose labels have no sample from that time on, INT64_MAX: all, and forgets them.
+ * by_stack: those of a stack together, so that what is made of it is at hand, and compresses well; else as
+ * they came. False: no memory, or `take` has returned false. */
+bool sums_settle(struct sums *sums, int64_t now_ns, bool by_stack,
+                 bool (*take)(void *context, struct sum sum), void *context);
+
+/* Whether there is no sample from that time on that has the labels. */
+static inline bool sums_has_ended(const struct export_labels *labels, int64_t now_ns)
+{
+	return labels->last_ns < now_ns || now_ns == INT64_MAX;
+}
 
 void sums_free(struct sums *sums);
 

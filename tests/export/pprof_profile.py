@@ -23,6 +23,9 @@ def fields(data):
         if tag & 7 == 0:
             value, at = varint(data, at)
             yield tag >> 3, value - (1 << 64) if value >> 63 else value
+        elif tag & 7 == 1:
+            yield tag >> 3, int.from_bytes(data[at:at + 8], "little")
+            at += 8
         elif tag & 7 == 2:
             size, at = varint(data, at)
             yield tag >> 3, data[at:at + size]
@@ -55,13 +58,15 @@ def numbers(values):
 
 
 class Profile:
-    def __init__(self, compressed):
+    """unique: no text has two strings, as in a file without query ids of the user's own."""
+
+    def __init__(self, compressed, unique=True):
         raw = message(gzip.decompress(compressed), {
             1: "sample_type", 2: "sample", 3: "mapping", 4: "location", 5: "function", 6: "strings",
             9: "time_nanos", 10: "duration_nanos", 11: "period_type", 12: "period", 13: "comment",
             14: "default"}, {"sample_type", "sample", "mapping", "location", "function", "strings", "comment"})
         self.strings = [text.decode("utf-8") for text in raw["strings"]]
-        assert self.strings[0] == "" and len(set(self.strings)) == len(self.strings), self.strings
+        assert self.strings[0] == "" and (not unique or len(set(self.strings)) == len(self.strings)), self.strings
         self.types = [self.value_type(data) for data in raw["sample_type"]]
         self.period = (self.value_type(raw["period_type"]), raw["period"])
         self.time_nanos, self.duration_nanos = raw["time_nanos"], raw["duration_nanos"]
@@ -96,7 +101,7 @@ class Profile:
         raw = message(data, {1: "location", 2: "value", 3: "label"}, {"location", "value", "label"})
         labels = {}
         for label in raw["label"]:
-            label = message(label, {1: "key", 2: "str"})
+            label = message(label, {1: "key", 2: "str", 3: "num", 4: "unit"})
             labels[self.strings[label["key"]]] = self.strings[label["str"]]
         frames = [(self.functions[line["function"]]["name"], line["line"])
                   for location in numbers(raw["location"]) for line in self.locations[location]["line"]]

@@ -240,6 +240,11 @@ test("the times that can be chosen are those of the samples", () => {
 	assert.deepEqual(of("CPU", [["CPU", 1], ["Real", 1]]), [["", "CPU", "CPU"], ["wall", "wall", "Real"]]);
 	assert.deepEqual(of("Real", [...both, ["Real", 1]]), [["", "wall time", "Real"]]);
 	assert.deepEqual(of("CPU", [["CPU", 1]]), [["", "CPU time", "CPU"]]);
+	/* Of a large file they are written in blocks. */
+	const blocks = timeChoices({ sides: ["a"], trace_type: "CPU", types: [["CPU", 1], ["OffCPU", 2], ["CPU", 1]],
+		samples: [1, 2, 3, 4].flatMap((block) => Array(5).fill(block)) });
+	assert.deepEqual(blocks.map(({ text, samples }) => [text, [...new Set(samples)]]), [["CPU", [1, 4]], ["wall", [1, 4, 2, 3]], ["waits", [2, 3]]]);
+	assert.equal(of("CPU", [["CPU", 1], ["CPU", 1]])[0][1], "CPU time");
 	assert.deepEqual(of("Memory", [["Memory", 1]]), [["", "Memory", "Memory"]]);
 });
 

@@ -102,7 +102,8 @@ struct export
 	void *writer;
 	struct export_reader reader;
 	struct shown_type type;
-	int64_t count; /* samples */
+	FILE *out;
+	int64_t count, settle_at; /* samples */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
@@ -148,6 +149,29 @@ static const struct type *find_type(struct export *export, uint32_t number)
 	return type->trace_type ? type : NULL;
 }
 
+static int complain_of_writing(const struct export *export, int error)
+{
+	return !error && !ferror(export->out) ? complain_of_memory()
+	                                      : complain("%s: %s", out_file_name(out_path),
+	                                                 error ? strerror(error) : "cannot be written");
+}
+
+/* So often that the tables of what has not ended stay in the processor's cache, unless so much lasts longer.
+ */
+#define SETTLE_SAMPLES (1 << 16)
+
+/* A command_result. */
+static int settle(struct export *export, int64_t now_ns)
+{
+	size_t left = 0;
+
+	errno = 0;
+	if (export->count && !export->format->settle(export->writer, now_ns, &left))
+		return complain_of_writing(export, errno);
+	export->settle_at = export->count + (int64_t)(left > SETTLE_SAMPLES ? left : SETTLE_SAMPLES);
+	return reader_labels_drop(&export->reader.labels, now_ns) ? COMMAND_FINE : complain_of_memory();
+}
+
 /* False after a complaint. */
 static bool add_sample(void *context, const struct selected_sample *selected)
 {
@@ -160,6 +184,7 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 		.size = selected->size,
 		.stack = selected->stack,
 		.run = selected->run->id,
+		.last_ns = selected->run->id ? selected->run->last_ns : INT64_MAX,
 		.thread = selected->series->thread,
 		.labels = selected->labels,
 		.comment = selected->run->comment,
@@ -180,6 +205,9 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 	}
 	if (!type->is_wanted)
 		return true;
+	if (export->format->settle && export->count >= export->settle_at &&
+	    settle(export, selected->time_ns) != COMMAND_FINE)
+		return false;
 	if (!export_reader_sample(&export->reader, &read, export->type.unit, &sample))
 		return false;
 	sample.trace_type = type->trace_type;
@@ -196,8 +224,10 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 /* A command_result. */
 static int add_samples(struct export *export)
 {
-	const unsigned columns = SELECTED_STACK | SELECTED_LABELS | SELECTED_WAIT | SELECTED_TRUNCATED |
-	                         SELECTED_CONTEXT | (with_plan ? SELECTED_NODE : 0) |
+	const bool has_labels = export->format->labels_read == EXPORT_LABELS_ALL;
+	const unsigned columns = SELECTED_STACK | SELECTED_WAIT | SELECTED_TRUNCATED |
+	                         (has_labels ? SELECTED_LABELS | SELECTED_CONTEXT : 0) |
+	                         (root_name ? SELECTED_LABELS : 0) | (with_plan ? SELECTED_NODE : 0) |
 	                         (export->format->has_links ? SELECTED_SPAN : 0);
 	const int code = selected_samples_each(export->samples, columns, add_sample, export);
 
@@ -283,30 +313,26 @@ static int add_file(struct export *export, const char *path, uint32_t side)
 
 /* --- writing --------------------------------------------------------------------- */
 
-static int end_writing(struct export *export, FILE *out)
+static int end_writing(struct export *export)
 {
 	progress_begin("writing");
 	errno = 0;
 	bool written = export_end(export->format, export->writer, true);
 	int error = errno;
 	progress_end();
-	if (written)
-		return COMMAND_FINE;
-	if (!error && !ferror(out))
-		return complain_of_memory();
-	return complain("%s: %s", out_file_name(out_path), error ? strerror(error) : "cannot be written");
+	return written ? COMMAND_FINE : complain_of_writing(export, error);
 }
 
-static int write_samples(struct export *export, const char *path, FILE *out)
+static int write_samples(struct export *export, const char *path)
 {
-	export->writer = export_begin(export->format, out, &export->info);
+	export->writer = export_begin(export->format, export->out, &export->info);
 	if (!export->writer)
 		return complain_of_memory();
 	int result = add_file(export, path, 0);
 	if (result == COMMAND_FINE && compared_path)
 		result = add_file(export, compared_path, 1);
 	if (result == COMMAND_FINE)
-		return end_writing(export, out);
+		return end_writing(export);
 	export_end(export->format, export->writer, false);
 	return result;
 }
@@ -317,7 +343,8 @@ static int write_file(struct export *export, const char *path)
 
 	if (out_file_open(&out, out_path, (const char *const[]){ path, compared_path, NULL }) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	int result = write_samples(export, path, out.stream);
+	export->out = out.stream;
+	int result = write_samples(export, path);
 	int closed = out_file_close(&out, result == COMMAND_FINE);
 	return result ? result : closed;
 }
@@ -326,9 +353,9 @@ static int export_files(const struct export_format *format, const char *path)
 {
 	struct export export = {
 		.format = format,
-		.reader = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
-		            .has_links = format->has_links,
-		            .labels_read = format->labels_read,
+		.reader = { .labels = { .root_key = root_name ? strchr(root_name, ':') + 1 : NULL,
+		                        .has_links = format->has_links,
+		                        .labels_read = format->labels_read },
 		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
 	};

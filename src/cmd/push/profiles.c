@@ -511,7 +511,7 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 		.since = since,
 		.until = until,
 		.service = service,
-		.reader = { .has_links = format()->has_links },
+		.reader = { .labels = { .has_links = format()->has_links } },
 	};
 	int result = COMMAND_FINE;
 

@@ -6,7 +6,8 @@
  * `nodes` is one tree for all queries: pairs of the parent's number (-1: the root) and the
  * function's, parents before their children. `samples` are, five by five, a node in which
  * time was spent itself (-1: its stack is unknown), the query, the label set, samples, and the
- * value; `types` are the types that they have, one after the other, each with how many of them. A query has a statement and one of the `sides`: the files, two where they are compared.
+ * value; `types` are the types that they have, one after the other, each with how many of them, and a type
+ * may come again. A query has a statement and one of the `sides`: the files, two where they are compared.
  * `runs` are, two by two, how often each statement ran on each side, 0: not known. Of each side,
  * `times` are those of the first and the last sample, in ms since 1970. `programs` are the samples'
  * programs, each with its side and its value.

@@ -7,13 +7,14 @@
 const WHAT = { cpu: "CPU time", wall: "wall time", waits: "waited time" };
 
 /* The first one is what is shown at first; it is the only one where there is nothing to choose. Each
- * has its samples, as tables.samples has them. Files that are compared may not have the same types: those that
+ * has its samples, as tables.samples has them; those of a type may be several blocks. Files that are compared may not have the same types: those that
  * only one of them has cannot be chosen. */
 export function timeChoices({ sides, trace_type, types, samples, queries }) {
-	const parts = new Map();
+	const blocks = new Map();
 	let at = 0;
 	for (const [type, count] of types)
-		parts.set(type, types.length > 1 ? samples.slice(at, at += 5 * count) : samples);
+		blocks.set(type, [...blocks.get(type) ?? [], samples.slice(at, at += 5 * count)]);
+	const parts = new Map([...blocks].map(([type, own]) => [type, blocks.size > 1 ? [].concat(...own) : samples]));
 	const sidesOf = (type) => new Set(parts.get(type).filter((_, i) => i % 5 === 1).map((query) => queries[query].side));
 	const common = new Set([...parts.keys()].filter((type) => sides.length === 1 || sidesOf(type).size === sides.length));
 	const has = (type) => common.has(type);

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/export/reader_labels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/line/command.h"
+#include "label/pairs.h"
+#include "sql_export_label_sets.h"
+#include "sql_export_link.h"
+#include "sql_export_links.h"
+#include "sql_export_query.h"
+#include "sql_export_statement.h"
+#include "sql_export_thread.h"
+
+#define LINK_SIZE (32 + 16) /* see export_labels */
+
+/* What is kept until its run has ended, an allocation of its own, and its entry in a table. */
+struct live {
+	uint32_t number;
+	int64_t last_ns;
+};
+
+struct entry {
+	struct hash key;
+	struct live *live;
+};
+
+struct live_labels {
+	struct live live;
+	struct export_labels labels;
+};
+
+/* The part of labels that all samples of a query have. */
+struct live_query {
+	struct live live;
+	int64_t statement;
+	const char *database;
+	char query_id[];
+};
+
+/* NULL: there is none. It begins with its struct live. */
+static void *find_live(const struct hash_table *table, struct hash key)
+{
+	const struct entry *entry = hash_table_find(table, key);
+
+	return entry ? entry->live : NULL;
+}
+
+/* False: no memory. */
+static bool keep_live(struct hash_table *table, struct reader_numbers *numbers, struct hash key,
+                      struct live *live, int64_t last_ns)
+{
+	struct entry *entry = hash_table_add(table, key);
+
+	if (!entry)
+		return false;
+	entry->live = live;
+	live->number = numbers->free.count ? numbers->free.items[--numbers->free.count] : numbers->next++;
+	live->last_ns = last_ns;
+	return true;
+}
+
+static int complain_of_memory(void)
+{
+	return complain("out of memory");
+}
+
+/* NULL: no memory. */
+static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
+{
+	char *text = label_pairs_text(pairs);
+	const char *kept = text ? names_keep(names, text) : NULL;
+
+	free(text);
+	return kept;
+}
+
+/* The value of the label with that key; "": there is no key. NULL: no memory. */
+static const char *find_root(struct names *names, const struct label_pairs *pairs, const char *key)
+{
+	const struct label_pair *pair = key ? label_pairs_find(pairs, key) : NULL;
+	const char *kept;
+	char *text;
+
+	if (!key || pair)
+		return key ? names_keep(names, pair->text) : "";
+	text = text_format("(no %s)", key);
+	kept = text ? names_keep(names, text) : NULL;
+	free(text);
+	return kept;
+}
+
+static const char no_link[] = ""; /* one place: where its link stands distinguishes a label */
+
+/* NULL after a complaint. */
+static const char *read_link(struct reader_labels *reader, int64_t span)
+{
+	sqlite3_stmt *row = reader->link_of;
+
+	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":span"), span);
+	int code = sqlite3_step(row);
+	const char *link = code == SQLITE_ROW    ? names_keep(reader->names, run_sql_text(row, 0))
+	                   : code == SQLITE_DONE ? no_link
+	                                         : NULL;
+	if (code != SQLITE_ROW && code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	else if (!link)
+		complain_of_memory();
+	sqlite3_reset(row);
+	return link;
+}
+
+/* The ids of a span that the file has, no_link for others. NULL after a complaint. */
+static const char *find_link(struct reader_labels *reader, int64_t span)
+{
+	uint64_t words[] = { reader->side, (uint64_t)span };
+
+	if (!span || !reader->has_links)
+		return no_link;
+	const char **link = index_item(&reader->link_index, hash_words(words, 2), &reader->links);
+	if (!link)
+		complain_of_memory();
+	else if (!*link)
+		*link = read_link(reader, span);
+	return link ? *link : NULL;
+}
+
+/* The row of numbers that the statement is about, with one result. False after a complaint. */
+static bool step_to(struct reader_labels *reader, sqlite3_stmt *row, int64_t first, int64_t second)
+{
+	sqlite3_bind_int64(row, 1, first);
+	if (sqlite3_bind_parameter_count(row) > 1)
+		sqlite3_bind_int64(row, 2, second);
+	if (sqlite3_step(row) == SQLITE_ROW)
+		return true;
+	complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	sqlite3_reset(row);
+	return false;
+}
+
+static const char *keep_column(struct reader_labels *reader, sqlite3_stmt *row, int column)
+{
+	return names_keep(reader->names, run_sql_text(row, column));
+}
+
+/* NULL after a complaint, and so below. */
+static const struct reader_statement *find_statement(struct reader_labels *reader, int64_t statement)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)statement };
+	struct reader_statement *found =
+		index_item(&reader->statement_index, hash_words(words, 2), &reader->statements);
+	sqlite3_stmt *row = reader->statement_of;
+
+	if (found && !found->text) {
+		if (!step_to(reader, row, statement, 0))
+			return NULL;
+		*found = (struct reader_statement){
+			.text = keep_column(reader, row, 0),
+			.hash = sqlite3_column_int64(row, 1),
+			.runs = sqlite3_column_int64(row, 2),
+			.comment = sqlite3_column_int64(row, 3),
+		};
+		sqlite3_reset(row);
+	}
+	if (found && found->text)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* NULL after a complaint. */
+static struct live_query *read_query(struct reader_labels *reader, int64_t query)
+{
+	sqlite3_stmt *row = reader->query_of;
+
+	sqlite3_bind_int64(row, 1, query);
+	const int code = sqlite3_step(row);
+	if (code != SQLITE_ROW && code != SQLITE_DONE) {
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+		sqlite3_reset(row);
+		return NULL;
+	}
+	const char *said = run_sql_text(row, 0);
+	char *id = text_repair(said, strlen(said));
+	const size_t size = id ? strlen(id) + 1 : 0;
+	struct live_query *made = id ? malloc(sizeof(*made) + size) : NULL;
+
+	if (made) {
+		memcpy(made->query_id, id, size);
+		made->database = keep_column(reader, row, 1);
+		made->statement = sqlite3_column_int64(row, 2);
+	}
+	free(id);
+	sqlite3_reset(row);
+	if (made && made->database)
+		return made;
+	free(made);
+	complain_of_memory();
+	return NULL;
+}
+
+static const struct live_query *find_query(struct reader_labels *reader, const struct reader_sample *read)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)read->run };
+	const struct hash key = hash_words(words, 2);
+	struct live_query *query = find_live(&reader->queries, key);
+
+	if (!query && (query = read_query(reader, read->run)) &&
+	    !keep_live(&reader->queries, &reader->query_numbers, key, &query->live, read->last_ns)) {
+		free(query);
+		complain_of_memory();
+		return NULL;
+	}
+	return query;
+}
+
+static const struct reader_thread *find_thread(struct reader_labels *reader, int64_t thread)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)thread };
+	struct reader_thread *found =
+		index_item(&reader->thread_index, hash_words(words, 2), &reader->threads);
+	sqlite3_stmt *row = reader->thread_of;
+
+	if (found && !found->thread) {
+		if (!step_to(reader, row, thread, 0))
+			return NULL;
+		*found = (struct reader_thread){
+			.thread = keep_column(reader, row, 0),
+			.program = keep_column(reader, row, 1),
+			.host = keep_column(reader, row, 2),
+			.script = keep_column(reader, row, 3),
+			.process = sqlite3_column_int64(row, 4),
+			.process_id = sqlite3_column_int64(row, 5),
+			.thread_id = sqlite3_column_int64(row, 6),
+		};
+		sqlite3_reset(row);
+	}
+	if (found && found->thread && found->program && found->host && found->script)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* The sets of the statement's comments, which counts first, and of the program. */
+static const struct reader_sets *find_sets(struct reader_labels *reader, int64_t comment, int64_t set)
+{
+	const uint64_t words[] = { reader->side, (uint64_t)comment, (uint64_t)set };
+	struct reader_sets *found = index_item(&reader->set_index, hash_words(words, 3), &reader->sets);
+	sqlite3_stmt *row = reader->sets_of;
+	struct label_pairs pairs = { .items = { 0 } };
+
+	if (found && !found->labels) {
+		if (!step_to(reader, row, comment, set))
+			return NULL;
+		const bool has_pairs = label_pairs_add_set(&pairs, run_sql_text(row, 0)) &&
+		                       label_pairs_add_set(&pairs, run_sql_text(row, 1));
+		*found = (struct reader_sets){
+			.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
+			.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
+			.link = keep_column(reader, row, 2),
+		};
+		label_pairs_free(&pairs);
+		sqlite3_reset(row);
+	}
+	if (found && found->labels && found->root && found->link)
+		return found;
+	complain_of_memory();
+	return NULL;
+}
+
+/* The ids of a trace and a span of others, as in trace_log. */
+static const char *find_foreign_link(struct reader_labels *reader, int64_t context, const char *of_sets)
+{
+	sqlite3_stmt *row = reader->context_of;
+	const char *link = strlen(of_sets) == LINK_SIZE ? of_sets : no_link;
+
+	if (!context)
+		return link;
+	sqlite3_bind_int64(row, 1, context);
+	const int code = sqlite3_step(row);
+	if (code == SQLITE_ROW)
+		link = strlen(run_sql_text(row, 0)) == LINK_SIZE ? keep_column(reader, row, 0) : no_link;
+	else if (code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	sqlite3_reset(row);
+	if (!link)
+		complain_of_memory();
+	return code == SQLITE_ROW || code == SQLITE_DONE ? link : NULL;
+}
+
+/* The labels with their place in the table; NULL after a complaint. */
+static const struct export_labels *keep_labels(struct reader_labels *reader, struct hash key,
+                                               struct live_labels *made, int64_t last_ns)
+{
+	if (!made || !keep_live(&reader->labels, &reader->label_numbers, key, &made->live, last_ns)) {
+		free(made);
+		complain_of_memory();
+		return NULL;
+	}
+	made->labels.number = made->live.number;
+	made->labels.last_ns = last_ns;
+	return &made->labels;
+}
+
+static const struct export_labels *read_labels(struct reader_labels *reader, const struct reader_sample *read,
+                                               const char *link, struct hash key)
+{
+	const struct live_query *query = find_query(reader, read);
+	const struct reader_thread *thread = query ? find_thread(reader, read->thread) : NULL;
+	const struct reader_statement *statement = thread ? find_statement(reader, query->statement) : NULL;
+	const struct reader_sets *sets =
+		statement ? find_sets(reader, statement->comment, read->labels) : NULL;
+
+	/* The span of the file is the innermost, and goes to the same collector. */
+	if (sets && !link[0])
+		link = find_foreign_link(reader, read->context, sets->link);
+	if (!sets || !link)
+		return NULL;
+	struct live_labels *made = malloc(sizeof(*made));
+	if (made)
+		made->labels = (struct export_labels){
+			.side = reader->side,
+			.query = query->live.number,
+			.query_id = query->query_id,
+			.thread = thread->thread,
+			.database = query->database,
+			.statement = statement->text,
+			.program = thread->program,
+			.host = thread->host,
+			.script = thread->script,
+			.statement_hash = statement->hash,
+			.statement_runs = statement->runs,
+			.process = thread->process,
+			.process_id = thread->process_id,
+			.thread_id = thread->thread_id,
+			.labels = sets->labels,
+			.root = sets->root,
+			.link = link,
+		};
+	return keep_labels(reader, key, made, read->last_ns);
+}
+
+/* NULL after a complaint. */
+static const struct export_labels *find_labels_by_key(struct reader_labels *reader,
+                                                      const struct reader_sample *read)
+{
+	const char *link = find_link(reader, read->span);
+	const uint64_t words[] = { reader->side,           (uint64_t)read->run,     (uint64_t)read->thread,
+		                   (uint64_t)read->labels, (uint64_t)read->context, (uintptr_t)link };
+
+	if (!link)
+		return NULL;
+	const struct hash key = hash_words(words, 6);
+	const struct live_labels *known = find_live(&reader->labels, key);
+	return known ? &known->labels : read_labels(reader, read, link, key);
+}
+
+/* The labels of a format that does not read all: one for all samples that are the same to it. NULL after a
+ * complaint. */
+static const struct export_labels *find_few_labels(struct reader_labels *reader,
+                                                   const struct reader_sample *read)
+{
+	static const struct reader_statement no_statement = { .text = "" };
+	const struct reader_statement *statement = &no_statement;
+	const struct reader_sets *sets = NULL;
+
+	if (reader->labels_read == EXPORT_LABELS_STATEMENT &&
+	    !(statement = find_statement(reader, read->statement)))
+		return NULL;
+	if (reader->labels_read == EXPORT_LABELS_STATEMENT && !statement->text[0])
+		return find_labels_by_key(reader, read); /* the query stands for it */
+	if (reader->root_key && !(sets = find_sets(reader, read->comment, read->labels)))
+		return NULL;
+	const char *root = sets ? sets->root : "";
+	const uint64_t words[] = { reader->side, (uintptr_t)statement->text, (uint64_t)statement->hash,
+		                   (uintptr_t)(sets ? root : NULL) };
+	const struct hash key = hash_words(words, 4);
+	struct live_labels *of = find_live(&reader->labels, key);
+
+	if (of)
+		return &of->labels;
+	if ((of = calloc(1, sizeof(*of))))
+		of->labels = (struct export_labels){
+			.side = reader->side,
+			.statement = statement->text,
+			.statement_hash = statement->hash,
+			.statement_runs = statement->runs,
+			.root = root,
+		};
+	return keep_labels(reader, key, of, INT64_MAX);
+}
+
+const struct export_labels *reader_labels_find(struct reader_labels *reader,
+                                               const struct reader_sample *sample)
+{
+	struct reader_sample read = *sample;
+
+	if (reader->labels_read == EXPORT_LABELS_RUN)
+		read.labels = read.context = read.span = 0;
+	else if (reader->labels_read != EXPORT_LABELS_ALL)
+		return find_few_labels(reader, sample);
+	struct reader_newest *newest =
+		&reader->newest[((uint64_t)read.thread * 17 + (uint64_t)read.labels) % READER_NEWEST];
+
+	if (newest->labels && newest->run == read.run && newest->thread == read.thread &&
+	    newest->set == read.labels && newest->context == read.context && newest->span == read.span)
+		return newest->labels;
+	*newest = (struct reader_newest){ read.run,     read.thread, read.labels,
+		                          read.context, read.span,   find_labels_by_key(reader, &read) };
+	return newest->labels;
+}
+
+/* --- the ends of runs ---------------------------------------------------------------- */
+
+/* The entries of a table that have not ended. */
+struct dropping {
+	VECTOR(struct entry) left;
+	struct reader_numbers *numbers;
+	int64_t now_ns;
+	bool fine;
+};
+
+static void drop_if_ended(void *context, void *of)
+{
+	struct dropping *dropping = context;
+	const struct entry *entry = of;
+
+	if (entry->live->last_ns >= dropping->now_ns && vector_push(&dropping->left, *entry))
+		return;
+	dropping->fine &= entry->live->last_ns < dropping->now_ns &&
+	                  vector_push(&dropping->numbers->free, entry->live->number);
+	free(entry->live);
+}
+
+static bool drop_ended(struct hash_table *table, struct reader_numbers *numbers, int64_t now_ns)
+{
+	struct dropping dropping = { .numbers = numbers, .now_ns = now_ns, .fine = true };
+
+	hash_table_each(table, drop_if_ended, &dropping);
+	hash_table_clear(table);
+	for (size_t i = 0; i < dropping.left.count; i++) {
+		const struct entry *left = &dropping.left.items[i];
+		struct entry *entry = hash_table_add(table, left->key); /* has room */
+
+		entry->live = left->live;
+	}
+	vector_free(&dropping.left);
+	return dropping.fine;
+}
+
+bool reader_labels_drop(struct reader_labels *reader, int64_t now_ns)
+{
+	memset(reader->newest, 0, sizeof(reader->newest));
+	return drop_ended(&reader->labels, &reader->label_numbers, now_ns) &&
+	       drop_ended(&reader->queries, &reader->query_numbers, now_ns);
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+static int prepare(struct reader_labels *reader, const char *sql, sqlite3_stmt **row)
+{
+	return sqlite3_prepare_v2(reader->db, sql, -1, row, NULL);
+}
+
+int reader_labels_enter(struct reader_labels *reader, sqlite3 *db, const char *path, uint32_t side)
+{
+	reader->path = path;
+	reader->side = side;
+	reader->db = db;
+	reader->labels.entry_size = reader->queries.entry_size = sizeof(struct entry);
+	reader->labels.limit = reader->queries.limit = SIZE_MAX;
+	int code = prepare(reader, sql_export_query, &reader->query_of);
+	if (!code)
+		code = prepare(reader, sql_export_statement, &reader->statement_of);
+	if (!code)
+		code = prepare(reader, sql_export_thread, &reader->thread_of);
+	if (!code)
+		code = prepare(reader, sql_export_label_sets, &reader->sets_of);
+	if (!code)
+		code = prepare(reader,
+		               "SELECT otel_trace_id || otel_span_id FROM trace_contexts WHERE id = ?",
+		               &reader->context_of);
+	if (!code && reader->has_links)
+		code = sqlite3_exec(db, sql_export_links, NULL, NULL, NULL);
+	if (!code && reader->has_links)
+		code = prepare(reader, sql_export_link, &reader->link_of);
+	return code;
+}
+
+void reader_labels_detach(struct reader_labels *reader)
+{
+	sqlite3_stmt **const rows[] = { &reader->query_of, &reader->statement_of, &reader->thread_of,
+		                        &reader->sets_of,  &reader->context_of,   &reader->link_of };
+
+	memset(reader->newest, 0, sizeof(reader->newest)); /* of this file */
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		sqlite3_finalize(*rows[i]);
+		*rows[i] = NULL;
+	}
+}
+
+static void free_live(void *context, void *of)
+{
+	const struct entry *entry = of;
+
+	(void)context;
+	free(entry->live);
+}
+
+void reader_labels_free(struct reader_labels *reader)
+{
+	hash_table_each(&reader->labels, free_live, NULL);
+	hash_table_each(&reader->queries, free_live, NULL);
+	hash_table_free(&reader->labels);
+	hash_table_free(&reader->queries);
+	vector_free(&reader->label_numbers.free);
+	vector_free(&reader->query_numbers.free);
+	vector_free(&reader->links);
+	vector_free(&reader->statements);
+	vector_free(&reader->threads);
+	vector_free(&reader->sets);
+	index_free(&reader->link_index);
+	index_free(&reader->statement_index);
+	index_free(&reader->thread_index);
+	index_free(&reader->set_index);
+}

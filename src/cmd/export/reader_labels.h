@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The labels of samples: texts of the rows that a sample names by number, each row read once.
+ *
+ * Nearly each run has labels of its own, so these are the part of an export that grows with the file. A run
+ * has no samples after its last one: its labels can be dropped then (reader_labels_drop()), and memory is
+ * that of the runs at one time.
+ */
+#ifndef QUERYPROF_CMD_EXPORT_READER_LABELS_H
+#define QUERYPROF_CMD_EXPORT_READER_LABELS_H
+
+#include <sqlite3.h>
+
+#include "base/hash_table.h"
+#include "base/index.h"
+#include "base/vector.h"
+#include "export/export.h"
+#include "export/names.h"
+
+/* A sample as the file has it, with the numbers of rows. run: 0, none; last_ns: of its last sample. node: of
+ * the program's plan, 0: none is wanted or known. */
+struct reader_sample {
+	int64_t time_ns, weight, period_ns, size, stack, run, last_ns, thread, labels, comment, call_stack,
+		statement, program, node, wait, context, span;
+	bool is_truncated;
+};
+
+/* Parts of labels, which are many more than these. */
+struct reader_statement {
+	const char *text;
+	int64_t hash, runs;
+	int64_t comment; /* the row of its label set */
+};
+
+struct reader_thread {
+	const char *thread, *program, *host, *script;
+	int64_t process, process_id, thread_id;
+};
+
+struct reader_sets {
+	const char *labels, *root, *link;
+};
+
+/* The labels of a sample. */
+struct reader_newest {
+	int64_t run, thread, set, context, span;
+	const struct export_labels *labels; /* NULL: none yet */
+};
+#define READER_NEWEST 512
+
+/* Numbers that are used again. */
+struct reader_numbers {
+	uint32_t next;
+	VECTOR(uint32_t) free;
+};
+
+struct reader_labels {
+	const char *root_key; /* of the label that stacks stand on; NULL: none */
+	bool has_links;       /* samples are wanted with the spans that they fell into */
+	enum export_labels_read labels_read;
+	struct names *names;
+	/* By side and row number; links by span. */
+	struct index link_index, statement_index, thread_index, set_index;
+	VECTOR(const char *) links;
+	VECTOR(struct reader_statement) statements;
+	VECTOR(struct reader_thread) threads;
+	VECTOR(struct reader_sets) sets;
+	/* Until their runs have ended. */
+	struct hash_table labels, queries;
+	struct reader_numbers label_numbers, query_numbers;
+	struct reader_newest newest[READER_NEWEST]; /* mostly those of the next sample of a thread, too */
+	/* The file that is being read. */
+	const char *path;
+	uint32_t side;
+	sqlite3 *db;
+	sqlite3_stmt *query_of, *statement_of, *thread_of, *sets_of, *context_of, *link_of;
+};
+
+/* `labels` is zeroed, but for its first members up to names. An SQLite result: from now on rows are of this
+ * file, as for export_reader_enter(). */
+int reader_labels_enter(struct reader_labels *labels, sqlite3 *db, const char *path, uint32_t side);
+void reader_labels_detach(struct reader_labels *labels);
+void reader_labels_free(struct reader_labels *labels);
+
+/* They stay until they are dropped. NULL after a complaint. */
+const struct export_labels *reader_labels_find(struct reader_labels *labels,
+                                               const struct reader_sample *read);
+
+/* Drops the labels whose last_ns is before that time. False: no memory. */
+bool reader_labels_drop(struct reader_labels *labels, int64_t now_ns);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A resource as a message of OpenTelemetry's.
+ */
+#ifndef QUERYPROF_EXPORT_OTLP_RESOURCE_H
+#define QUERYPROF_EXPORT_OTLP_RESOURCE_H
+
+#include "export/resource.h"
+
+#include "otlp_profiles.pb-c.h"
+
+/* Start with a zeroed struct. The texts are the resource's. */
+struct otlp_resource {
+	struct resource resource;
+	Otlp__Resource message;
+	Otlp__KeyValue *attributes, **pointers;
+	Otlp__AnyValue *values;
+};
+
+/* As resource_fill(). False: no memory. */
+bool otlp_resource_fill(struct otlp_resource *to, const char *service, const char *program, const char *host,
+                        int64_t process_id);
+void otlp_resource_free(struct otlp_resource *resource);
+
+#endif
