@@ -20,6 +20,7 @@
 #include "cmd/ui/complain.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/ui/progress.h"
+#include "store/file/lock_bytes.h"
 
 /* The database and what SQLite has next to it, except for -shm, which SQLite makes from the log. */
 enum { MAIN, LOG, JOURNAL, PARTS };
@@ -38,7 +39,10 @@ struct source {
  * so that no process loses a lock when the descriptor is closed. */
 static bool is_locked(int fd)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512 };
+	struct flock lock = { .l_type = F_WRLCK,
+		              .l_whence = SEEK_SET,
+		              .l_start = LOCK_BYTE_PENDING,
+		              .l_len = LOCK_BYTE_SHARED + LOCK_BYTES_SHARED - LOCK_BYTE_PENDING };
 
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }

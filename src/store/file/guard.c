@@ -11,12 +11,8 @@
 
 #include "base/text.h"
 #include "queryprof.h"
+#include "store/file/lock_bytes.h"
 #include "store/file/schema.h"
-
-/* Where SQLite's locks on the database file begin. Part of SQLite's file format. */
-#define PENDING_BYTE 0x40000000
-#define SHARED_FIRST (PENDING_BYTE + 2)
-#define SHARED_SIZE 510
 
 /* While another process has the file. */
 enum { NAPS_SETUP = 1000, NAPS_GUARD = 250 };
@@ -148,7 +144,7 @@ bool guard_lock(const struct guard *guard, const struct contention_limit *limit)
 	/* A process that closes the file as its last user holds it for a moment. */
 	int naps = 0, error;
 
-	while ((error = set_lock(guard->fd, F_RDLCK, SHARED_FIRST, SHARED_SIZE)) == EAGAIN &&
+	while ((error = set_lock(guard->fd, F_RDLCK, LOCK_BYTE_SHARED, LOCK_BYTES_SHARED)) == EAGAIN &&
 	       contention_nap(limit, naps++, NAPS_GUARD))
 		;
 	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: continue without */

@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "base/vector.h"
+#include "store/file/lock_bytes.h"
 
 #define REGION_BYTES 32768
 #define PAGE_BYTES 4096
@@ -49,7 +50,6 @@
 /* Loads of an index that another process keeps changing. */
 #define LOAD_TRIES 10
 
-#define LOCKS_START 120
 #define WRITE_LOCK 0
 #define OPEN_LOCK 8 /* held by every connection: the first one finds it free */
 
@@ -278,7 +278,7 @@ static bool extend_file(const struct wal_index *index, size_t regions)
 static bool set_lock(int fd, short type, int first, int count)
 {
 	struct flock lock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCKS_START + first, .l_len = count
+		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE_OF_INDEX + first, .l_len = count
 	};
 
 	return !fcntl(fd, F_OFD_SETLK, &lock);
@@ -316,7 +316,7 @@ static int open_file(const struct wal_index *index, const char *name)
 static int attach(const struct wal_index *index)
 {
 	struct flock other = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCKS_START + OPEN_LOCK, .l_len = 1
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE_OF_INDEX + OPEN_LOCK, .l_len = 1
 	};
 
 	if (fcntl(index->fd, F_OFD_GETLK, &other))
