@@ -73,6 +73,7 @@ static bool load(struct libdw *libdw)
 #define LIBDW_LOOK_UP(name) libdw->name = (__typeof__(libdw->name))dlsym(handle, #name);
 	LIBDW_COMPANIONS(LIBDW_LOOK_UP)
 #undef LIBDW_LOOK_UP
+	libdw->dwfl_frame_reg = (__typeof__(libdw->dwfl_frame_reg))dlsym(handle, "dwfl_frame_reg");
 	return libdw->elf_version(EV_CURRENT) != EV_NONE;
 }
 

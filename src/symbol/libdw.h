@@ -75,6 +75,8 @@ struct libdw {
 	LIBDW_FUNCTIONS(LIBDW_MEMBER)
 	LIBDW_COMPANIONS(LIBDW_MEMBER)
 #undef LIBDW_MEMBER
+	int (*dwfl_frame_reg)(Dwfl_Frame *frame, unsigned number,
+	                      Dwarf_Word *value); /* NULL before 0.188, which declares it */
 };
 
 /* NULL when it is not installed or cannot be used in this process. The first call

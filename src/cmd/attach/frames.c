@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/attach/frames.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/libdw.h"
+#include "cmd/attach/walk.h"
 
 #define FRAMES_MAX 1024
 
@@ -19,113 +15,29 @@ struct frame {
 
 struct frames {
 	const struct target *target;
-	const struct libdw *libdw;
-	Dwfl *dwfl;
-	pid_t thread;
-	const struct user_regs_struct *registers;
+	struct walk *walk;
 	size_t count;
 	struct frame list[FRAMES_MAX]; /* leaf first */
 };
 
-/* --- what libdw asks for ---------------------------------------------------------------------- */
-
-static struct frames *opened; /* libdw passes no context to find_elf() */
-
-static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **file,
-                    Elf **elf)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	if (*name != '/')
-		return opened->libdw->dwfl_linux_proc_find_elf(module, data, name, base, file, elf);
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)opened->target->process, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return opened->libdw->dwfl_linux_proc_find_elf(module, data, name, base, file, elf);
-	*file = strdup(path);
-	return fd;
-}
-
-static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-                             const char *file, const char *link, GElf_Word crc, char **found)
-{
-	(void)module, (void)data, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)found;
-	return -1;
-}
-
-static pid_t next_thread(Dwfl *dwfl, void *context, void **argument)
-{
-	struct frames *frames = context;
-
-	(void)dwfl;
-	if (*argument)
-		return 0;
-	*argument = frames;
-	return frames->thread;
-}
-
-static bool get_thread(Dwfl *dwfl, pid_t thread, void *context, void **argument)
-{
-	(void)dwfl, (void)thread;
-	*argument = context;
-	return true;
-}
-
-static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
-{
-	const struct frames *frames = context;
-
-	(void)dwfl;
-	return object_read(&(struct object_memory){ .process = frames->target->process }, address, word,
-	                   sizeof(*word));
-}
-
-static bool set_registers(Dwfl_Thread *thread, void *context)
-{
-	const struct frames *frames = context;
-	const struct user_regs_struct *from = frames->registers;
-	/* In DWARF's order. */
-	const Dwarf_Word values[] = { from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
-		                      from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
-		                      from->r12, from->r13, from->r14, from->r15, from->rip };
-
-	return frames->libdw->dwfl_thread_state_registers(thread, 0, sizeof(values) / sizeof(values[0]),
-	                                                  values);
-}
-
-static const Dwfl_Callbacks callbacks = { .find_elf = find_elf, .find_debuginfo = find_no_debuginfo };
-static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread,
-	.get_thread = get_thread,
-	.memory_read = read_memory,
-	.set_initial_registers = set_registers,
-};
-
 struct frames *frames_open(const struct target *target)
 {
-	const struct libdw *libdw = libdw_load();
-	struct frames *frames = libdw && libdw->dwfl_begin ? calloc(1, sizeof(*frames)) : NULL;
+	struct walk *walk = walk_open(target->process);
+	struct frames *frames = walk ? calloc(1, sizeof(*frames)) : NULL;
 
-	if (!frames)
-		return NULL;
-	frames->target = target;
-	frames->libdw = libdw;
-	opened = frames;
-	frames->dwfl = libdw->dwfl_begin(&callbacks);
-	if (!frames->dwfl || libdw->dwfl_linux_proc_report(frames->dwfl, target->process) ||
-	    libdw->dwfl_report_end(frames->dwfl, NULL, NULL) ||
-	    !libdw->dwfl_attach_state(frames->dwfl, NULL, target->process, &thread_callbacks, frames)) {
-		frames_close(frames);
+	if (!frames) {
+		walk_close(walk);
 		return NULL;
 	}
+	frames->target = target;
+	frames->walk = walk;
 	return frames;
 }
 
 void frames_close(struct frames *frames)
 {
-	if (frames && frames->dwfl)
-		frames->libdw->dwfl_end(frames->dwfl);
+	if (frames)
+		walk_close(frames->walk);
 	free(frames);
 }
 
@@ -237,17 +149,15 @@ static struct frame frame_at(const struct frames *frames, uint64_t address)
 	return frame;
 }
 
-static int add_frame(Dwfl_Frame *state, void *context)
+static bool add_frame(void *context, Dwfl_Frame *frame, uint64_t address)
 {
 	struct frames *frames = context;
-	bool is_activation;
-	Dwarf_Addr position;
 
-	if (frames->count == FRAMES_MAX || !frames->libdw->dwfl_frame_pc(state, &position, &is_activation))
-		return DWARF_CB_ABORT;
-	/* A call that is the last instruction of its function returns to the next one. */
-	frames->list[frames->count++] = frame_at(frames, is_activation ? position : position - 1);
-	return DWARF_CB_OK;
+	(void)frame;
+	if (frames->count == FRAMES_MAX)
+		return false;
+	frames->list[frames->count++] = frame_at(frames, address);
+	return true;
 }
 
 static enum object_kind kind_at(const struct frames *frames, size_t i)
@@ -274,10 +184,10 @@ const char *frames_refuse(struct frames *frames, pid_t thread, const struct user
 {
 	size_t leaf = 0, root;
 
-	frames->thread = thread;
-	frames->registers = registers;
 	frames->count = 0;
-	if (frames->libdw->dwfl_getthread_frames(frames->dwfl, thread, add_frame, frames) || !frames->count)
+	if (!walk_frames(frames->walk, thread, &(struct walk_start){ .registers = registers }, add_frame,
+	                 frames) ||
+	    !frames->count)
 		return "the stacks of its threads cannot be read to their ends";
 	/* The function of libc that the program has called, and what it calls. */
 	while (leaf < frames->count && kind_at(frames, leaf) == OBJECT_LIBC)

@@ -11,17 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cmd/attach/frames.h"
+#include "cmd/attach/helper.h"
 #include "cmd/attach/stopped.h"
 #include "cmd/file/file_map.h"
 #include "cmd/ui/process_files.h"
@@ -412,15 +411,14 @@ static enum tried try_thread(struct helper *helper, pid_t thread, bool looks)
 	if (error == ESRCH)
 		return TRIED_NOT;
 	if (error) {
-		snprintf(
-			injection->sentence, sizeof(injection->sentence),
-			error == EPERM
-				? "the kernel does not permit to trace it: run queryprof attach as root, or "
-				  "in a "
-				  "container with the capability SYS_PTRACE (docker run --cap-add SYS_PTRACE)"
-			: error == EBUSY ? "it is stopped by a signal: let it continue first (kill -CONT)"
-					 : "a thread of it cannot be stopped: %s",
-			strerror(error));
+		if (error == EPERM)
+			(void)target_refuse(helper->target, injection->sentence);
+		else
+			snprintf(injection->sentence, sizeof(injection->sentence),
+			         error == EBUSY
+			                 ? "it is stopped by a signal: let it continue first (kill -CONT)"
+			                 : "a thread of it cannot be stopped: %s",
+			         strerror(error));
 		return TRIED_FAILED;
 	}
 	begin = clock_ns(CLOCK_MONOTONIC);
@@ -492,8 +490,9 @@ static bool open_library(struct helper *helper)
 	return helper->function || fail(helper, "libqueryprof-recorder.so cannot be read");
 }
 
-static void help(struct helper *helper)
+static void help(void *context)
 {
+	struct helper *helper = context;
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	enum tried tried;
 
@@ -516,45 +515,21 @@ static void help(struct helper *helper)
 		fail(helper, "none of its threads can be stopped now");
 }
 
-/* Neither a terminal nor the end of the command's group stops it half way. */
-static _Noreturn void become_helper(struct helper *helper, int result)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	setsid();
-	prctl(PR_SET_NAME, "queryprof: stop");
-	help(helper);
-	if (write(result, helper->injection, sizeof(*helper->injection)) < 0)
-		_exit(1);
-	_exit(0);
-}
-
 bool injection_run(struct injection *injection, const struct target *target, const char *library,
                    const struct attach_request *request)
 {
-	struct helper helper = {
-		.injection = injection, .target = target, .library = library, .request = request
-	};
-	ssize_t size = -1;
-	int ends[2];
-	pid_t child;
+	struct helper helper = { .injection = helper_memory(sizeof(*injection)),
+		                 .target = target,
+		                 .library = library,
+		                 .request = request };
+	bool done = helper.injection && helper_run(help, &helper);
 
-	*injection = (struct injection){ 0 };
-	if (pipe2(ends, O_CLOEXEC))
-		return fail(&helper, strerror(errno));
-	child = fork();
-	if (child == 0)
-		become_helper(&helper, ends[1]);
-	close(ends[1]);
-	while (child > 0 && (size = read(ends[0], injection, sizeof(*injection))) < 0 && errno == EINTR)
-		;
-	close(ends[0]);
-	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-	if (size != (ssize_t)sizeof(*injection))
-		return fail(&helper, child < 0 ? strerror(errno)
-		                               : "the process of this command that stops threads has ended");
+	*injection = done ? *helper.injection : (struct injection){ 0 };
+	if (!done)
+		snprintf(injection->sentence, sizeof(injection->sentence), "%s",
+		         errno ? strerror(errno)
+		               : "the process of this command that stops threads has ended");
+	if (helper.injection)
+		munmap(helper.injection, sizeof(*injection));
 	return injection->is_done;
 }

@@ -104,13 +104,22 @@ static void issue_again(struct user_regs_struct *registers)
 	registers->rip -= 2;
 }
 
+int stopped_call_number(const struct stopped *stopped)
+{
+	static const int errors[] = { EINTR, ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND,
+		                      ERESTART_RESTARTBLOCK };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		if (is_interrupted(&stopped->registers, errors[i]))
+			return (int)stopped->registers.orig_rax;
+	return -1;
+}
+
 struct user_regs_struct stopped_again(const struct stopped *stopped)
 {
 	struct user_regs_struct registers = stopped->registers;
 
-	if (is_interrupted(&registers, EINTR) || is_interrupted(&registers, ERESTARTSYS) ||
-	    is_interrupted(&registers, ERESTARTNOINTR) || is_interrupted(&registers, ERESTARTNOHAND) ||
-	    is_interrupted(&registers, ERESTART_RESTARTBLOCK))
+	if (stopped_call_number(stopped) >= 0)
 		issue_again(&registers);
 	return registers;
 }

@@ -32,6 +32,10 @@ int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread);
 /* The thread continues as if it had not been stopped. */
 void stopped_end(struct stopped *stopped);
 
+/* The system call in which the thread waited when it was stopped; -1: none. Of one that was stopped before,
+ * it may be restart_syscall(). */
+int stopped_call_number(const struct stopped *stopped);
+
 /* Reads everything that stopped_end() restores. An errno value. */
 int stopped_keep(struct stopped *stopped);
 

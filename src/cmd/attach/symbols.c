@@ -103,13 +103,15 @@ static bool read_dynamic(struct symbols *symbols, const struct object_memory *me
 	return symbols->symbols && symbols->strings;
 }
 
-bool symbols_read(struct symbols *symbols, const struct object_memory *memory, uint64_t base)
+/* What the program headers say of the object. */
+static bool read_segments(const struct object_memory *memory, uint64_t base, uint64_t *bias,
+                          uint64_t *dynamic)
 {
 	Elf64_Phdr segments[SEGMENTS_MAX];
-	uint64_t dynamic = 0, first = UINT64_MAX;
+	uint64_t first = UINT64_MAX;
 	Elf64_Ehdr head;
 
-	*symbols = (struct symbols){ 0 };
+	*dynamic = 0;
 	if (!object_read(memory, base, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64 ||
 	    head.e_phnum > SEGMENTS_MAX ||
@@ -119,10 +121,26 @@ bool symbols_read(struct symbols *symbols, const struct object_memory *memory, u
 		if (segments[i].p_type == PT_LOAD && segments[i].p_vaddr < first)
 			first = segments[i].p_vaddr & ~(uint64_t)4095;
 		if (segments[i].p_type == PT_DYNAMIC)
-			dynamic = segments[i].p_vaddr;
+			*dynamic = segments[i].p_vaddr;
 	}
-	symbols->bias = base - first;
-	return dynamic && read_dynamic(symbols, memory, base, dynamic + symbols->bias);
+	*bias = base - first;
+	return true;
+}
+
+bool symbols_find_bias(const struct object_memory *memory, uint64_t base, uint64_t *bias)
+{
+	uint64_t dynamic;
+
+	return read_segments(memory, base, bias, &dynamic);
+}
+
+bool symbols_read(struct symbols *symbols, const struct object_memory *memory, uint64_t base)
+{
+	uint64_t dynamic;
+
+	*symbols = (struct symbols){ 0 };
+	return read_segments(memory, base, &symbols->bias, &dynamic) && dynamic &&
+	       read_dynamic(symbols, memory, base, dynamic + symbols->bias);
 }
 
 void symbols_free(struct symbols *symbols)

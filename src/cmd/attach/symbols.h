@@ -33,6 +33,9 @@ bool object_read(const struct object_memory *memory, uint64_t address, void *to,
 bool symbols_read(struct symbols *symbols, const struct object_memory *memory, uint64_t base);
 void symbols_free(struct symbols *symbols);
 
+/* What is added to an address of the object's file. False: it is no ELF object for x86-64. */
+bool symbols_find_bias(const struct object_memory *memory, uint64_t base, uint64_t *bias);
+
 /* The address of the function or variable; 0: the object does not define it. */
 uint64_t symbols_find(const struct symbols *symbols, const char *name);
 

@@ -179,8 +179,9 @@ static int ptrace_scope(void)
 	return scope;
 }
 
-static bool refuse_maps(pid_t process, char *sentence)
+bool target_refuse(const struct target *target, char sentence[SENTENCE_SIZE])
 {
+	const pid_t process = target->process;
 	const int scope = ptrace_scope();
 	struct stat status;
 	char path[32];
@@ -189,24 +190,25 @@ static bool refuse_maps(pid_t process, char *sentence)
 	if (stat(path, &status))
 		return REFUSE(sentence, "there is no process %d (or /proc is not mounted)", (int)process);
 	if (status.st_uid != geteuid() && geteuid() != 0)
-		return REFUSE(
-			sentence,
-			"it belongs to another user (%u): run queryprof attach as that user, or as root",
-			(unsigned)status.st_uid);
+		return REFUSE(sentence,
+		              "it belongs to another user (%u): run queryprof %s as that user, or as root",
+		              (unsigned)status.st_uid, target->command);
 	if (scope > 0)
 		return REFUSE(
 			sentence,
-			"the kernel's setting kernel.yama.ptrace_scope is %d: run queryprof attach as root%s",
-			scope, scope < 3 ? ", or set it to 0 (sysctl kernel.yama.ptrace_scope=0)" : "");
-	return REFUSE(sentence, "it may not be traced from here: run queryprof attach as root, or in a "
-	                        "container with the capability "
-	                        "SYS_PTRACE (docker run --cap-add SYS_PTRACE)");
+			"the kernel's setting kernel.yama.ptrace_scope is %d: run queryprof %s as root%s",
+			scope, target->command,
+			scope < 3 ? ", or set it to 0 (sysctl kernel.yama.ptrace_scope=0)" : "");
+	return REFUSE(sentence,
+	              "it may not be traced from here: run queryprof %s as root, or in a container with the "
+	              "capability SYS_PTRACE (docker run --cap-add SYS_PTRACE)",
+	              target->command);
 }
 
 static bool check_status(pid_t process, char *sentence)
 {
 	const char state = process_state(process, 0);
-	long long tracer, filters, own;
+	long long tracer;
 
 	if (process == getpid())
 		return REFUSE(sentence, "that is this command");
@@ -224,6 +226,14 @@ static bool check_status(pid_t process, char *sentence)
 	if (process_number(process, 0, "status", "Tgid", 10) != process)
 		return REFUSE(sentence, "that is a thread of process %lld: give its process",
 		              process_number(process, 0, "status", "Tgid", 10));
+	return true;
+}
+
+/* What would kill it for a call of the recorder's. */
+static bool check_guards(pid_t process, char *sentence)
+{
+	long long filters, own;
+
 	filters = process_number(process, 0, "status", "Seccomp_filters", 10);
 	own = process_number(getpid(), 0, "status", "Seccomp_filters", 10);
 	if (filters < 0) /* Linux before 5.9 */
@@ -338,22 +348,36 @@ static bool check_libc(struct target *target, char *sentence)
 	return target->dlopen || REFUSE(sentence, "its C library (%s) has no dlopen()", libc->path);
 }
 
-bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE])
+/* The process, and what is mapped in it. */
+static bool open_process(struct target *target, pid_t process, const char *command,
+                         char sentence[SENTENCE_SIZE])
 {
-	*target = (struct target){ .process = process };
+	*target = (struct target){ .process = process, .command = command };
 #ifndef __x86_64__
-	return REFUSE(sentence, "queryprof attach needs x86-64: start the program with queryprof record");
+	return REFUSE(sentence,
+	              "queryprof %s of a process that is not recorded needs x86-64: start the program "
+	              "with queryprof record",
+	              command);
 #endif
 	if (!check_status(process, sentence))
 		return false;
 	if (is_32_bit(process))
 		return REFUSE(sentence, "it is a 32-bit program; queryprof needs a 64-bit one");
 	if (!read_maps(target))
-		return errno == ENOMEM ? REFUSE(sentence, "out of memory") : refuse_maps(process, sentence);
-	if (!target->objects.count)
-		return refuse_maps(process, sentence);
-	return check_libc(target, sentence) && check_recorder(target, sentence) &&
+		return errno == ENOMEM ? REFUSE(sentence, "out of memory") : target_refuse(target, sentence);
+	return target->objects.count || target_refuse(target, sentence);
+}
+
+bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE])
+{
+	return open_process(target, process, "attach", sentence) && check_guards(process, sentence) &&
+	       check_libc(target, sentence) && check_recorder(target, sentence) &&
 	       check_malloc(target, sentence);
+}
+
+bool target_open_to_look(struct target *target, pid_t process, char sentence[SENTENCE_SIZE])
+{
+	return open_process(target, process, "dump", sentence);
 }
 
 void target_close(struct target *target)

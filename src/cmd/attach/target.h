@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that is to be recorded, seen from outside: whether that is possible, and where its functions
- * are. Nothing is stopped or changed.
+ * The process that is to be recorded or looked at, seen from outside: whether that is possible, and where its
+ * functions are. Nothing is stopped or changed.
  */
 #ifndef QUERYPROF_CMD_ATTACH_TARGET_H
 #define QUERYPROF_CMD_ATTACH_TARGET_H
@@ -34,6 +34,7 @@ struct target_object {
 
 struct target {
 	pid_t process;
+	const char *command; /* that reads it */
 	VECTOR(struct target_object) objects;
 	struct symbols libc, loader, parts; /* parts: libdl, libpthread of before glibc 2.34 */
 	uint64_t dlopen;
@@ -42,12 +43,18 @@ struct target {
 	struct attachment now;
 };
 
-/* False: it cannot be attached, and `sentence` says why, and what to do. Close it in both cases. */
+/* False: it cannot be recorded, and `sentence` says why, and what to do. Close it in both cases. */
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
+
+/* The same for `dump`, which loads and calls nothing: any C library, or none. */
+bool target_open_to_look(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 void target_close(struct target *target);
 
 /* Whether the process is recorded for that command: it was attached, or forked by one that was. */
 bool target_is_recorded(pid_t process, pid_t command);
+
+/* Writes why the kernel does not permit to trace the process. False. */
+bool target_refuse(const struct target *target, char sentence[SENTENCE_SIZE]);
 
 /* The object at the address; NULL: none. */
 const struct target_object *target_object_at(const struct target *target, uint64_t address);
