@@ -168,12 +168,12 @@ while True: time.sleep(1)""", path)
 
     def test_nothing_to_see(self):
         """Each with what to do."""
-        def refused(target):
-            done = self.ask("dump", target)
+        def refused(target, command="dump"):
+            done = self.ask(command, target)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             return done.stderr
-        self.assertRegex(refused(str(os.getpid())), r"^queryprof: dump: process \d+ \(\S+\) is not recorded now: "
-                         r"`queryprof attach \d+` records it from its next query on\n$")
+        self.assertRegex(refused(str(os.getpid()), "top"), r"^queryprof: top: process \d+ \(\S+\) is not recorded now: "
+                         r"`queryprof dump \d+` shows what it does now, and `queryprof attach \d+` records it from its next query on\n$")
         self.assertEqual(refused("4194305"), "queryprof: dump: there is no process 4194305\n")
         self.assertIn("expected a process id", refused("99999999999"))
         self.assertIn("No such file", refused(os.path.join(self.folder, "none.trace")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof dump: what the recorded processes do at this moment, once.
+ * queryprof dump: what the recorded processes do at this moment, once; or a process that is not recorded.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -10,14 +10,18 @@
 
 #include "base/json.h"
 #include "cmd/file/trace_file.h"
+#include "cmd/file/words.h"
 #include "cmd/line/command.h"
 #include "cmd/live/processes.h"
 #include "cmd/live/row.h"
 #include "cmd/live/snapshot.h"
+#include "cmd/live/unrecorded.h"
 #include "cmd/ui/output.h"
 #include "cmd/ui/terminal.h"
 #include "sql_live_runs.h"
 #include "sql_live_transactions.h"
+#include "sql_live_unrecorded_locks.h"
+#include "sql_live_unrecorded_runs.h"
 
 static const char *format_name;
 
@@ -64,6 +68,48 @@ static char *in_one_line(const char *text, const char *separator)
 	return sqlite3_str_finish(line);
 }
 
+/* Of a statement, or of what the thread does without one. */
+static void print_statement(sqlite3_stmt *row, const char *query)
+{
+	char *words = NULL;
+
+	if (*query)
+		words = sqlite3_mprintf("%s%s", query, row_number(row, "is_cut") ? "..." : "");
+	else if (!row_has(row, "function") || strcmp(row_text(row, "function"), "sqlite3_step") == 0)
+		words = sqlite3_mprintf("a statement (its text is not known)");
+	else
+		words = sqlite3_mprintf("none: the thread is in %s()", row_text(row, "function"));
+	print_field("statement", words ? words : "");
+	sqlite3_free(words);
+}
+
+/* Who keeps a run waiting. */
+static const char *holder_of(sqlite3_stmt *row, char words[ROW_WORDS])
+{
+	if (row_has(row, "function") && strcmp(row_text(row, "wait_cause"), "lock") == 0)
+		return row_has(row, "holders") ? row_text(row, "holders")
+		                               : "no other process has a lock of its open databases now";
+	return row_holder(row, words);
+}
+
+static void print_stack(sqlite3_stmt *row, const char *stack)
+{
+	char words[ROW_WORDS], age[ROW_DURATION];
+
+	if (row_has(row, "sample_age_ns")) {
+		row_duration(row, "sample_age_ns", age);
+		snprintf(words, sizeof(words), "sample of %s ago:", age);
+		print_field("stack", words);
+		print_field("", stack);
+	} else if (row_has(row, "function")) {
+		print_field("stack", *stack ? stack : "not known");
+		if (row_number(row, "stack_is_truncated"))
+			print_field("", "... (the rest cannot be read)");
+	} else {
+		print_field("stack", "not known: it has no sample yet");
+	}
+}
+
 static void print_run(sqlite3_stmt *row)
 {
 	char words[ROW_WORDS], age[ROW_DURATION];
@@ -73,23 +119,23 @@ static void print_run(sqlite3_stmt *row)
 	head = sqlite3_mprintf("\nthread %s%s%s of process %s (%s): %s, %s", row_text(row, "thread_id"),
 	                       row_has(row, "thread_name") ? " " : "", row_text(row, "thread_name"),
 	                       row_text(row, "process_id"), row_text(row, "program"),
-	                       row_duration(row, "elapsed_ns", age), row_doing(row, words));
+	                       row_has(row, "elapsed_ns") ? row_duration(row, "elapsed_ns", age)
+	                                                  : "running since before this look",
+	                       row_doing(row, words));
 	if (head) {
 		putchar('\n');
 		terminal_print(head + 1, strlen(head + 1), 0, INT_MAX);
 		putchar('\n');
 	}
-	print_field("statement", query && *query ? query : "not known");
+	print_statement(row, query ? query : "");
 	print_field("database", row_text(row, "database"));
 	print_field("caller", row_text(row, "caller"));
-	print_field("holder", row_holder(row, words));
+	print_field("holder", holder_of(row, words));
 	if (row_number(row, "is_running")) {
-		row_duration(row, "sample_age_ns", age);
-		print_field("plan node",
-		            row_has(row, "plan_node") ? row_text(row, "plan_node") : "not known");
-		snprintf(words, sizeof(words), "sample of %s ago:", age);
-		print_field("stack", stack && *stack ? words : "not known: it has no sample yet");
-		print_field("", stack ? stack : "");
+		if (!row_has(row, "function"))
+			print_field("plan node",
+			            row_has(row, "plan_node") ? row_text(row, "plan_node") : "not known");
+		print_stack(row, stack ? stack : "");
 	}
 	sqlite3_free(head);
 	sqlite3_free(query);
@@ -149,18 +195,97 @@ static int print_text(sqlite3 *db, const struct live *live, const struct snapsho
 	return code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
 }
 
+/* --- a process that is not recorded ------------------------------------------------------------ */
+
+static void print_unrecorded_head(const struct unrecorded *unrecorded)
+{
+	const uint32_t seen = unrecorded->threads - unrecorded->unseen;
+	char longest[ROW_DURATION];
+
+	printf("process %d (%s) is not recorded", (int)unrecorded->process, unrecorded->program);
+	if (!unrecorded->sentence[0]) {
+		words_duration((double)unrecorded->stopped_ns, longest, sizeof(longest));
+		printf(": %" PRIu32 " thread%s inside SQLite, %" PRIu32 " outside; the longest stop was %s",
+		       unrecorded->inside, unrecorded->inside == 1 ? "" : "s", seen - unrecorded->inside,
+		       longest);
+	}
+	putchar('\n');
+	if (unrecorded->unseen)
+		printf("%" PRIu32 " thread%s could not be stopped, as %d (%s)\n", unrecorded->unseen,
+		       unrecorded->unseen == 1 ? "" : "s", (int)unrecorded->unseen_thread,
+		       unrecorded->unseen_wait[0] ? unrecorded->unseen_wait : "not known why");
+	if (unrecorded->nameless[0])
+		printf("%s contains a SQLite without names of its functions: its statements cannot be seen\n",
+		       unrecorded->nameless);
+	else if (!unrecorded->has_sqlite && !unrecorded->sentence[0])
+		printf("it has no SQLite\n");
+	if (unrecorded->inside)
+		printf("How long a query runs already is not known from outside. `queryprof attach %d` "
+		       "measures "
+		       "those that begin from then on.\n",
+		       (int)unrecorded->process);
+}
+
+static void print_lock(sqlite3_stmt *row)
+{
+	char *line =
+		sqlite3_mprintf("%s (%s): %s%s%s%s%s%s%s", row_text(row, "database"),
+	                        row_number(row, "is_wal") ? "WAL" : "no WAL",
+	                        row_has(row, "lock") ? row_text(row, "lock") : "no lock",
+	                        !row_has(row, "lock") || row_number(row, "is_exclusive") ? "" : " (shared)",
+	                        !row_has(row, "lock")        ? ""
+	                        : row_has(row, "process_id") ? ", process "
+	                                                     : ", a process that is not known",
+	                        row_text(row, "process_id"), row_has(row, "program") ? " (" : "",
+	                        row_text(row, "program"), row_has(row, "program") ? ")" : "");
+
+	if (line) {
+		printf("  ");
+		terminal_print_words(line, 2, 2);
+		putchar('\n');
+	}
+	sqlite3_free(line);
+}
+
+/* Calls `print` for each row. */
+static int print_each(sqlite3 *db, const char *sql, const char *title, void (*print)(sqlite3_stmt *row))
+{
+	sqlite3_stmt *rows = NULL;
+	int code = sqlite3_prepare_v2(db, sql, -1, &rows, NULL), count = 0;
+
+	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		if (count++ == 0)
+			printf("%s", title);
+		print(rows);
+		code = SQLITE_OK;
+	}
+	sqlite3_finalize(rows);
+	return code == SQLITE_DONE ? COMMAND_FINE : complain("dump: %s", sqlite3_errmsg(db));
+}
+
+static int print_unrecorded(const struct unrecorded *unrecorded)
+{
+	int result;
+
+	print_unrecorded_head(unrecorded);
+	result = print_each(unrecorded->db, sql_live_unrecorded_runs, "", print_run);
+	if (!result)
+		result = print_each(unrecorded->db, sql_live_unrecorded_locks,
+		                    "\nopen databases, and who has locks of them\n", print_lock);
+	return result;
+}
+
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-static int print_rows(sqlite3 *db, const char *name, const char *sql, const struct snapshot *snapshot)
+static int print_rows(const char *name, sqlite3_stmt *rows)
 {
 	const struct output output = { .format = OUTPUT_JSON };
-	sqlite3_stmt *rows = snapshot_prepare(db, snapshot, sql, 0);
 	int code;
 
 	printf(",\"%s\":", name);
 	code = rows ? output_rows(rows, &output) : SQLITE_ERROR;
 	if (code != SQLITE_OK)
-		complain("dump: %s", sqlite3_errmsg(db));
+		complain("dump: %s", rows ? sqlite3_errmsg(sqlite3_db_handle(rows)) : "no rows");
 	sqlite3_finalize(rows);
 	return code == SQLITE_OK ? COMMAND_FINE : COMMAND_FAILED;
 }
@@ -173,25 +298,78 @@ static int print_json(sqlite3 *db, const struct live *live, const struct snapsho
 	json_write_text(stdout, live->path, "");
 	printf(",\"timestamp_ns\":%" PRIu64 ",\"processes\":%d,\"unread\":%d,\"changed\":%" PRIu32,
 	       snapshot->now_ns, snapshot->processes, snapshot->unread, snapshot->changed);
-	result = print_rows(db, "runs", sql_live_runs, snapshot);
+	result = print_rows("runs", snapshot_prepare(db, snapshot, sql_live_runs, 0));
 	if (!result)
-		result = print_rows(db, "transactions", sql_live_transactions, snapshot);
+		result = print_rows("transactions", snapshot_prepare(db, snapshot, sql_live_transactions, 0));
+	printf("}\n");
+	return result;
+}
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
+{
+	sqlite3_stmt *rows = NULL;
+
+	return sqlite3_prepare_v2(db, sql, -1, &rows, NULL) == SQLITE_OK ? rows : NULL;
+}
+
+static int print_unrecorded_json(const struct unrecorded *unrecorded)
+{
+	int result;
+
+	printf("{\"file\":null,\"timestamp_ns\":%" PRIu64 ",\"processes\":0,\"process_id\":%d,\"program\":",
+	       unrecorded->now_ns, (int)unrecorded->process);
+	json_write_text(stdout, unrecorded->program, "");
+	printf(",\"threads\":%" PRIu32 ",\"threads_inside\":%" PRIu32 ",\"threads_unseen\":%" PRIu32
+	       ",\"stopped_ns\":%" PRIu64 ",\"refusal\":",
+	       unrecorded->threads, unrecorded->inside, unrecorded->unseen, unrecorded->stopped_ns);
+	if (unrecorded->sentence[0])
+		json_write_text(stdout, unrecorded->sentence, "");
+	else
+		printf("null");
+	result = print_rows("runs", prepare(unrecorded->db, sql_live_unrecorded_runs));
+	if (!result)
+		result = print_rows("databases", prepare(unrecorded->db, sql_live_unrecorded_locks));
 	printf("}\n");
 	return result;
 }
 
 /* --- the command ------------------------------------------------------------------------------ */
 
+static bool wants_json(void)
+{
+	return format_name && strcmp(format_name, "json") == 0;
+}
+
+static int dump_unrecorded(pid_t process)
+{
+	struct unrecorded unrecorded;
+	const int code = unrecorded_take(&unrecorded, process);
+	int result = COMMAND_FINE;
+
+	if (code)
+		result = complain("dump: process %d: %s", (int)process, sqlite3_errstr(code));
+	else if (!unrecorded.is_refused)
+		result = wants_json() ? print_unrecorded_json(&unrecorded) : print_unrecorded(&unrecorded);
+	if (!code && unrecorded.sentence[0])
+		result = complain("dump: the threads of process %d (%s) cannot be looked at: %s",
+		                  (int)process, unrecorded.program, unrecorded.sentence);
+	unrecorded_free(&unrecorded);
+	return result;
+}
+
 static int run(int argc, char **argv)
 {
 	struct snapshot snapshot;
 	struct live live;
+	pid_t process;
 	sqlite3 *db;
-	int result = live_open("dump", argv[0], &live), code;
+	int result = live_open("dump", argv[0], &live, &process), code;
 
 	(void)argc;
 	if (result)
 		return result;
+	if (process)
+		return dump_unrecorded(process);
 	db = trace_file_open(live.path);
 	if (!db) {
 		live_close(&live);
@@ -201,8 +379,7 @@ static int run(int argc, char **argv)
 	if (code)
 		result = complain("dump: %s", sqlite3_errmsg(db));
 	else
-		result = format_name && strcmp(format_name, "json") == 0 ? print_json(db, &live, &snapshot)
-		                                                         : print_text(db, &live, &snapshot);
+		result = wants_json() ? print_json(db, &live, &snapshot) : print_text(db, &live, &snapshot);
 	trace_file_close(db);
 	live_close(&live);
 	return result;
@@ -211,19 +388,31 @@ static int run(int argc, char **argv)
 const struct command command_dump = {
 	.name = "dump",
 	.arguments = "[PID|FILE] [OPTION]...",
-	.summary = "Shows what a recorded program does at this moment",
+	.summary = "Shows what a program does with SQLite at this moment",
 	.details =
-		"PID is a process that `queryprof record` or `attach` is recording now. FILE is the trace "
-		"file of a running recording, and selects all its processes. For each open query, dump "
-		"prints the statement, how long it has run, whether its thread is on a processor or what it "
-		"waits for, and who holds the lock. Open transactions follow, the oldest first.\n\n"
+		"PID is any process. FILE is the trace file of a running recording, and selects all its "
+		"processes.\n\n"
+		"Of processes that `queryprof record` or `attach` is recording now, dump prints for each "
+		"open query "
+		"the statement, how long it has run, whether its thread is on a processor or what it "
+		"waits for, and who holds the lock. Open transactions follow, the oldest first. "
 		"dump reads the memory that the process shares with record. It stops no process and opens "
 		"no database. `on CPU` includes threads that are ready to run. The stack and the plan node "
 		"are those of the query's newest sample, whose age is printed. Queries that began or ended "
 		"during the reading are counted and not shown.\n\n"
+		"Of any other process, dump prints for each thread inside SQLite the statement, what the "
+		"thread "
+		"waits for, and its stack. How long the statement has run is not known. The databases that "
+		"the "
+		"process has open follow, with the locks of all processes on them. dump loads, calls and "
+		"writes "
+		"nothing in the process. It stops each thread by ptrace, without a signal, while it copies "
+		"the "
+		"stack. It needs x86-64, libdw, and a SQLite with the names of its functions.\n\n"
 		"Only root can read a process of another user.",
 	.examples = "  queryprof dump app.trace\n"
-		    "  queryprof dump 4321 --format json\n",
+		    "  queryprof dump 4321 --format json\n"
+		    "  queryprof dump $(pidof -s server)\n",
 	.options = options,
 	.reads_file = true,
 	.pages = true,

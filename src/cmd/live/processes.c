@@ -293,9 +293,10 @@ static int complain_of_process(const char *command, pid_t pid, bool is_refused)
 		return complain(
 			"%s: process %d belongs to another user: run queryprof %s as that user, or as root",
 			command, (int)pid, command);
-	return complain("%s: process %d (%s) is not recorded%s: `queryprof attach %d` records it from its "
-	                "next query on",
-	                command, (int)pid, name, is_refused ? " by this user" : " now", (int)pid);
+	return complain(
+		"%s: process %d (%s) is not recorded%s: `queryprof dump %d` shows what it does now, and "
+		"`queryprof attach %d` records it from its next query on",
+		command, (int)pid, name, is_refused ? " by this user" : " now", (int)pid, (int)pid);
 }
 
 static bool is_number(const char *text)
@@ -303,7 +304,7 @@ static bool is_number(const char *text)
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-static int open_process(const char *command, const char *target, struct live *live)
+static int open_process(const char *command, const char *target, struct live *live, pid_t *unrecorded)
 {
 	const long long pid = strtoll(target, NULL, 10);
 	bool is_refused = false;
@@ -312,7 +313,12 @@ static int open_process(const char *command, const char *target, struct live *li
 		return complain("%s: %s: expected a process id, or a trace file (./%s)", command, target,
 		                target);
 	live->pid = (pid_t)pid;
-	return look(live, &is_refused) ? COMMAND_FINE : complain_of_process(command, live->pid, is_refused);
+	if (look(live, &is_refused))
+		return COMMAND_FINE;
+	if (!unrecorded || !process_state(live->pid, 0))
+		return complain_of_process(command, live->pid, is_refused);
+	*unrecorded = live->pid;
+	return COMMAND_FINE;
 }
 
 static int open_file(const char *command, const char *target, struct live *live)
@@ -334,13 +340,16 @@ static int open_file(const char *command, const char *target, struct live *live)
 	                command, target, is_refused ? " of this user" : "", target);
 }
 
-int live_open(const char *command, const char *target, struct live *live)
+int live_open(const char *command, const char *target, struct live *live, pid_t *unrecorded)
 {
 	int result;
 
 	*live = (struct live){ .pid = 0 };
-	result = is_number(target) ? open_process(command, target, live) : open_file(command, target, live);
-	if (result)
+	if (unrecorded)
+		*unrecorded = 0;
+	result = is_number(target) ? open_process(command, target, live, unrecorded)
+	                           : open_file(command, target, live);
+	if (result || (unrecorded && *unrecorded))
 		live_close(live);
 	return result;
 }
@@ -382,7 +391,7 @@ static uint32_t outer_id(const struct live_process *process, uint32_t thread_id)
 	return found;
 }
 
-static const char *state_name(char state)
+const char *live_state_name(char state)
 {
 	switch (state) {
 	case 'R': return "on CPU";
@@ -401,7 +410,7 @@ struct live_thread live_thread_look(const struct live_process *process, uint32_t
 
 	if (!number)
 		return thread;
-	thread.state = state_name(process_state(process->pid, (pid_t)number));
+	thread.state = live_state_name(process_state(process->pid, (pid_t)number));
 	process_name(process->pid, (pid_t)number, thread.name, sizeof(thread.name));
 	return thread;
 }

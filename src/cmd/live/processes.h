@@ -36,8 +36,9 @@ struct live {
 };
 
 /* Finds what `target`, a process id or a trace file, names, and looks at it. A command_result, after a
- * complaint of `command`. */
-int live_open(const char *command, const char *target, struct live *live);
+ * complaint of `command`. If `unrecorded` is not NULL, it gets a process that nobody records, or 0, and that
+ * is no complaint: then nothing is open. */
+int live_open(const char *command, const char *target, struct live *live, pid_t *unrecorded);
 
 /* Looks again: adds new processes, and removes those that have ended. */
 void live_look(struct live *live);
@@ -50,6 +51,7 @@ struct live_thread {
 	char name[64];
 	const char *state;
 };
+const char *live_state_name(char state); /* of the letter in /proc */
 struct live_thread live_thread_look(const struct live_process *process, uint32_t thread_id);
 
 #endif

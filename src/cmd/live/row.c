@@ -48,8 +48,9 @@ const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS])
 	if (!row_number(row, "is_running"))
 		snprintf(words, ROW_WORDS, "between two rows");
 	else if (*cause)
-		snprintf(words, ROW_WORDS, "waits %s: %s%s%s%s", row_duration(row, "wait_ns", ns), cause,
-		         *object ? " (" : "", object, *object ? ")" : "");
+		snprintf(words, ROW_WORDS, "waits%s%s: %s%s%s%s", row_has(row, "wait_ns") ? " " : "",
+		         row_duration(row, "wait_ns", ns), cause, *object ? " (" : "", object,
+		         *object ? ")" : "");
 	else if (strcmp(row_text(row, "state"), "sleeping") == 0)
 		snprintf(words, ROW_WORDS, "sleeps, cause not known");
 	else

@@ -240,7 +240,7 @@ static int show(struct top *top)
 static int run(int argc, char **argv)
 {
 	struct top top = { .order = ORDER_WALL };
-	int result = live_open("top", argv[0], &top.live);
+	int result = live_open("top", argv[0], &top.live, NULL);
 
 	(void)argc;
 	if (result)

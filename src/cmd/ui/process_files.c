@@ -81,3 +81,15 @@ void process_name(pid_t process, pid_t thread, char *name, size_t size)
 	if (file)
 		fclose(file);
 }
+
+int process_call(pid_t process, pid_t thread)
+{
+	FILE *file = process_file(process, thread, "syscall");
+	int call = -1;
+
+	if (file && fscanf(file, "%d", &call) != 1) /* "running" */
+		call = -1;
+	if (file)
+		fclose(file);
+	return call;
+}

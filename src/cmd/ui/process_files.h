@@ -27,4 +27,7 @@ bool process_runs(pid_t process, uint64_t start_ticks);
 /* Its name now, without the line break; it may contain characters that control a terminal. "": not known. */
 void process_name(pid_t process, pid_t thread, char *name, size_t size);
 
+/* The number of the system call in which the thread waits; -1: none, or it is not known. */
+int process_call(pid_t process, pid_t thread);
+
 #endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The databases that a process has open, and who has locks of them, from /proc.
+ *
+ * SQLite locks bytes of the database file and of the WAL's index, which /proc/locks lists with the processes
+ * that have them. A database is recognized by its first bytes; it is read, and neither locked nor changed.
+ */
+#ifndef QUERYPROF_CMD_LIVE_DATABASE_LOCKS_H
+#define QUERYPROF_CMD_LIVE_DATABASE_LOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vector.h"
+#include "wire/wait.h"
+
+struct open_database {
+	char *path;
+	bool is_wal;
+	uint64_t device, inode;
+	uint64_t index_device, index_inode; /* of DATABASE-shm; 0: it is not open */
+};
+
+struct database_lock {
+	size_t database;
+	enum wait_object lock; /* WAIT_ON_SHARED and following */
+	bool is_exclusive;
+	pid_t process; /* 0: not known */
+};
+
+struct database_locks {
+	VECTOR(struct open_database) databases;
+	VECTOR(struct database_lock) locks;
+	bool is_refused; /* the process's files may not be listed */
+};
+
+/* What cannot be read is left out. Free it. */
+void database_locks_read(struct database_locks *locks, pid_t process);
+void database_locks_free(struct database_locks *locks);
+
+#endif
