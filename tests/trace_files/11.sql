@@ -961,76 +961,6 @@ CREATE TABLE losses (
  refusals INTEGER NOT NULL,
  PRIMARY KEY (process, reason, first_ns)
 ) WITHOUT ROWID;
-CREATE TABLE wal_events (
- id           INTEGER PRIMARY KEY,
- process      INTEGER NOT NULL REFERENCES processes (id),
- session      INTEGER NOT NULL,
- thread_id    INTEGER NOT NULL,
- start_ns     INTEGER NOT NULL,
- duration_ns  INTEGER NOT NULL,
- event        INTEGER NOT NULL,
- frames       INTEGER NOT NULL,
- first_frame  INTEGER NOT NULL,
- last_frame   INTEGER NOT NULL,
- transactions INTEGER NOT NULL,
- page_size    INTEGER NOT NULL,
- query        INTEGER NOT NULL,
- statement    INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
- database     TEXT    NOT NULL,
- text         TEXT    NOT NULL
-);
-CREATE TABLE wal_checkpoints (
- id                 INTEGER PRIMARY KEY,
- process            INTEGER NOT NULL REFERENCES processes (id),
- session            INTEGER NOT NULL,
- thread_id          INTEGER NOT NULL,
- start_ns           INTEGER NOT NULL,
- duration_ns        INTEGER NOT NULL,
- cpu_ns             INTEGER NOT NULL,
- write_ns           INTEGER NOT NULL,
- wal_sync_ns        INTEGER NOT NULL,
- database_sync_ns   INTEGER NOT NULL,
- stopped_ns         INTEGER NOT NULL,
- bytes              INTEGER NOT NULL,
- result             INTEGER NOT NULL,
- mode               INTEGER NOT NULL,
- origin             INTEGER NOT NULL,
- frames             INTEGER,
- copied_before      INTEGER,
- copied_after       INTEGER,
- page_size          INTEGER NOT NULL,
- obstacle           INTEGER NOT NULL,
- mark               INTEGER NOT NULL,
- mark_frame         INTEGER NOT NULL,
- holder             INTEGER NOT NULL,
- holder_session     INTEGER NOT NULL,
- holder_process_id  INTEGER NOT NULL,
- holder_thread_id   INTEGER NOT NULL,
- holder_transaction INTEGER NOT NULL,
- holder_since_ns    INTEGER NOT NULL,
- query              INTEGER NOT NULL,
- statement          INTEGER NOT NULL, -- its normalized_query_hash, 0: not known
- database           TEXT    NOT NULL,
- text               TEXT    NOT NULL,
- holder_query       TEXT    NOT NULL
-);
-CREATE TABLE open_statement_counts (
- id              INTEGER PRIMARY KEY,
- process         INTEGER NOT NULL REFERENCES processes (id),
- session         INTEGER NOT NULL,
- thread_id       INTEGER NOT NULL,
- timestamp_ns    INTEGER NOT NULL,
- statements      INTEGER NOT NULL,
- measured        INTEGER NOT NULL,
- texts           INTEGER NOT NULL,
- bytes           INTEGER NOT NULL,
- cache_bytes     INTEGER NOT NULL,
- statement       INTEGER NOT NULL,
- text_statements INTEGER NOT NULL,
- text_bytes      INTEGER NOT NULL,
- database        TEXT    NOT NULL,
- text            TEXT    NOT NULL
-);
 CREATE TABLE waits_for_locks (
  id                INTEGER PRIMARY KEY,
  query             INTEGER NOT NULL,
@@ -1450,26 +1380,6 @@ SELECT
  w.holder_query AS holder_query
 FROM chains AS c JOIN waits AS w ON w.number = c.number
 ORDER BY c.chain, c.depth;
-CREATE VIEW open_statements AS
-SELECT
- strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
- o.timestamp_ns AS timestamp_ns,
- p.hostname AS hostname,
- p.process_id AS process_id,
- o.thread_id AS thread_id,
- o.session AS session_id,
- o.database AS database,
- o.statements AS statements,
- CAST(nullif(o.bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS memory_usage,
- o.measured AS measured,
- o.texts AS texts,
- o.text AS query,
- o.statement AS normalized_query_hash,
- CAST(o.text_statements * (1.0 * o.statements / o.measured) AS INTEGER) AS query_statements,
- CAST(nullif(o.text_bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS query_memory_usage,
- o.cache_bytes AS page_cache_bytes
-FROM open_statement_counts AS o
-LEFT JOIN processes AS p ON p.id = o.process;
 CREATE VIEW transaction_log AS
 SELECT
  strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
