@@ -21,13 +21,21 @@
 struct tally {
 	size_t keys, width;    /* words of the key, of a row */
 	VECTOR(int64_t) words; /* the rows, in the order in which they came */
-	uint32_t *slots;       /* of rows, counted from 1; 0: empty */
+	struct tally_slot *slots;
 	size_t capacity, count;
+};
+
+/* row: counted from 1; 0: empty. hash: of its key, so that few rows of other keys are looked at. */
+struct tally_slot {
+	uint32_t row, hash;
 };
 
 /* The number of the row with that key, added if there is none: all words after its key are 0.
  * TALLY_NONE: out of memory. */
 size_t tally_row(struct tally *tally, const int64_t *key);
+
+/* The same of a row that was added before. TALLY_NONE: there is none. */
+size_t tally_find(const struct tally *tally, const int64_t *key);
 
 /* The rows of `count` keys, which lie behind each other, at most TALLY_ROWS_MAX: the waits for memory, which
  * are most of the time where there are many rows, overlap. False: no memory. */
