@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash_table.h"
 #include "base/index.h"
 #include "base/tally.h"
 #include "base/text.h"
@@ -21,48 +20,86 @@
 
 #define NO_STACK "a trace is not an array of addresses" /* SQLITE_MISMATCH */
 
-/* Lines are made once, and are of many stacks. */
-struct owned_line {
-	struct hash line;
-	bool is_of_program;
+/* The numbers of plan_nodes.sql. */
+enum { NO_PHASE = -1, PREPARING = -2, CLOSING = -3 };
+
+/* A function at an address. */
+struct known_line {
+	const struct export_line *line;
+	const char *module; /* its name, "" if there is none */
+	int8_t phase;       /* that its name tells */
+	int8_t owner;       /* 1: of the program; 0: not known yet; -1: of others */
 };
 
-/* The frames of a trace: some of `frames`. */
-struct known_stack {
+/* Some of `lines` or of `frames`. */
+struct part_of_vector {
 	size_t first;
 	uint32_t count;
 	bool is_known;
 };
 
-/* A report looks at each stack several times. */
-struct frame_names {
+/* A report looks at each stack several times, and stacks share their addresses. What is asked about a line is
+ * worked out once. */
+struct stack_frames {
+	sqlite3 *db;
+	sqlite3_stmt *trace_of; /* NULL: not prepared */
 	struct names *names;
-	struct hash_table owned;
-	struct index stack_index; /* by text */
-	VECTOR(struct known_stack) stacks;
-	VECTOR(const struct export_frame *) frames;
+	struct index text_index;
+	VECTOR(struct part_of_vector) texts;
+	struct tally ids;                       /* of stacks: each is a row */
+	VECTOR(struct part_of_vector) stacks;   /* by number of the id */
+	VECTOR(uint32_t) frames;                /* of the stacks: numbers of addresses */
+	struct tally addresses;                 /* each is a row */
+	VECTOR(struct part_of_vector) lines_of; /* an address, by number */
+	VECTOR(struct known_line) lines;
 };
 
-/* `module`: its name, "" where there is none. */
-static bool is_of_program(struct frame_names *frames, const struct export_line *line, const char *module)
+static bool is_of_program(struct known_line *known)
 {
-	struct hash key = hash_begin(0);
+	const struct export_line *line = known->line;
 
-	hash_word(&key, (uintptr_t)line);
-	key = hash_end(key);
-	const struct owned_line *known = hash_table_find(&frames->owned, key);
-	if (known)
-		return known->is_of_program;
 	/* A number in the place of a name is no function that anybody looks for. */
-	bool is = line->symbol[0] && frame_is_of_program(line->function, module, line->file);
-	struct owned_line *added = hash_table_add(&frames->owned, key);
-	if (added)
-		added->is_of_program = is;
-	return is;
+	if (!known->owner)
+		known->owner =
+			line->symbol[0] && frame_is_of_program(line->function, known->module, line->file)
+				? 1
+				: -1;
+	return known->owner > 0;
+}
+
+static int8_t phase_of(const char *name)
+{
+	if (strncmp(name, "sqlite3_", strlen("sqlite3_")) != 0)
+		return NO_PHASE;
+	if (strncmp(name, "sqlite3_prepare", strlen("sqlite3_prepare")) == 0)
+		return PREPARING;
+	return !strcmp(name, "sqlite3_reset") || !strcmp(name, "sqlite3_finalize") ||
+	                       !strcmp(name, "sqlite3_close") || !strcmp(name, "sqlite3_close_v2")
+	               ? CLOSING
+	               : NO_PHASE;
+}
+
+/* False: no memory. */
+static bool add_lines(struct stack_frames *frames, uint64_t address, struct part_of_vector *lines)
+{
+	const struct export_frame *frame = names_frame(frames->names, address);
+
+	if (!frame)
+		return false;
+	lines->first = frames->lines.count;
+	for (size_t i = 0; i < frame->line_count; i++)
+		if (!vector_push(&frames->lines,
+		                 (struct known_line){ .line = &frame->lines[i],
+		                                      .module = frame->module ? frame->module->name : "",
+		                                      .phase = phase_of(frame->lines[i].function) }))
+			return false;
+	lines->count = (uint32_t)frame->line_count;
+	lines->is_known = true;
+	return true;
 }
 
 /* An SQLite result: SQLITE_MISMATCH if the trace is no array of addresses. */
-static int read_stack(struct frame_names *frames, const char *trace, struct known_stack *stack)
+static int read_stack(struct stack_frames *frames, const char *trace, struct part_of_vector *stack)
 {
 	struct address_reader reader = { .at = trace };
 	const size_t first = frames->frames.count;
@@ -70,32 +107,76 @@ static int read_stack(struct frame_names *frames, const char *trace, struct know
 	int next;
 
 	while ((next = address_reader_next(&reader, &address)) > 0) {
-		const struct export_frame *frame = names_frame(frames->names, address);
-
 		if (frames->frames.count - first == STACK_FRAMES_MAX)
 			return SQLITE_MISMATCH;
-		if (!frame || !vector_push(&frames->frames, frame))
+		const size_t number = tally_row(&frames->addresses, (const int64_t *)&address);
+		struct part_of_vector *lines =
+			number < UINT32_MAX ? vector_at(&frames->lines_of, number) : NULL;
+
+		if (!lines || (!lines->is_known && !add_lines(frames, address, lines)) ||
+		    !vector_push(&frames->frames, (uint32_t)number))
 			return SQLITE_NOMEM;
 	}
-	*stack = (struct known_stack){ first, (uint32_t)(frames->frames.count - first), next == 0 };
+	*stack = (struct part_of_vector){ first, (uint32_t)(frames->frames.count - first), next == 0 };
 	return next < 0 ? SQLITE_MISMATCH : SQLITE_OK;
 }
 
-/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
- * SQLITE_MISMATCH if the trace is no array of addresses. */
-static int each_line(struct frame_names *frames, const char *trace,
-                     bool (*call)(void *context, const struct export_line *line, const char *module),
-                     void *context)
+/* The same of a row. One that is not there has no frames. */
+static int read_row(struct stack_frames *frames, int64_t id, struct part_of_vector *stack)
 {
-	struct known_stack *stack =
-		index_item(&frames->stack_index, hash_bytes(trace, strlen(trace)), &frames->stacks);
-	int code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
+	int code = frames->trace_of ? SQLITE_OK
+	                            : sqlite3_prepare_v2(frames->db, "SELECT trace FROM stacks WHERE id = ?",
+	                                                 -1, &frames->trace_of, NULL);
+
+	if (code)
+		return code;
+	sqlite3_bind_int64(frames->trace_of, 1, id);
+	code = sqlite3_step(frames->trace_of);
+	const char *trace =
+		code == SQLITE_ROW ? (const char *)sqlite3_column_text(frames->trace_of, 0) : NULL;
+	if (code == SQLITE_ROW || code == SQLITE_DONE)
+		code = read_stack(frames, trace ? trace : "[]", stack);
+	sqlite3_reset(frames->trace_of);
+	return code;
+}
+
+/* The stack of a value: see stack_frames.h. An SQLite result, as below. */
+static int find_stack(struct stack_frames *frames, sqlite3_value *value, const struct part_of_vector **found)
+{
+	struct part_of_vector *stack = NULL;
+	int code = SQLITE_OK;
+
+	if (sqlite3_value_type(value) == SQLITE_INTEGER) {
+		const int64_t id = sqlite3_value_int64(value);
+		const size_t number = tally_row(&frames->ids, &id);
+
+		stack = number == TALLY_NONE ? NULL : vector_at(&frames->stacks, number);
+		code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_row(frames, id, stack);
+	} else {
+		const char *text = (const char *)sqlite3_value_text(value);
+		const char *trace = text ? text : "[]";
+
+		stack = index_item(&frames->text_index, hash_bytes(trace, strlen(trace)), &frames->texts);
+		code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
+	}
+	*found = stack;
+	return code;
+}
+
+/* Calls with the number of each function on the stack, leaf first, until a call returns false. An SQLite
+ * result: SQLITE_MISMATCH if the trace is no array of addresses. */
+static int each_line(struct stack_frames *frames, sqlite3_value *value,
+                     bool (*call)(void *context, size_t line), void *context)
+{
+	const struct part_of_vector *stack;
+	int code = find_stack(frames, value, &stack);
 
 	for (size_t at = 0; !code && at < stack->count; at++) {
-		const struct export_frame *frame = frames->frames.items[stack->first + at];
+		const struct part_of_vector *lines =
+			&frames->lines_of.items[frames->frames.items[stack->first + at]];
 
-		for (size_t i = 0; !code && i < frame->line_count; i++)
-			if (!call(context, &frame->lines[i], frame->module ? frame->module->name : ""))
+		for (size_t i = 0; !code && i < lines->count; i++)
+			if (!call(context, lines->first + i))
 				code = SQLITE_NOMEM;
 	}
 	return code;
@@ -103,19 +184,15 @@ static int each_line(struct frame_names *frames, const char *trace,
 
 /* --- the SQL functions ----------------------------------------------------------------------------- */
 
-/* The numbers of plan_nodes.sql. */
-enum { NO_PHASE = -1, PREPARING = -2, CLOSING = -3 };
-
 enum part { FUNCTIONS, MODULES, OWNERS, CALLER, SHAPE };
 
 struct stack_text {
-	struct frame_names *frames;
+	struct stack_frames *frames;
 	sqlite3_str *to;
 	enum part part;
 	bool has_all_locations, is_empty;
 	struct hash shape;
-	const struct export_line *caller; /* NULL: none so far */
-	const char *caller_module;
+	const struct known_line *caller; /* NULL: none so far */
 };
 
 static const char *file_name(const struct export_line *line)
@@ -126,28 +203,30 @@ static const char *file_name(const struct export_line *line)
 }
 
 /* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
-static void find_caller(struct stack_text *text, const struct export_line *line, const char *module)
+static void find_caller(struct stack_text *text, struct known_line *known)
 {
 	if (text->caller) {
-		if (strncmp(line->function, "sqlite3_", 8) == 0 && strcmp(module, text->caller_module) == 0)
+		if (strncmp(known->line->function, "sqlite3_", 8) == 0 &&
+		    strcmp(known->module, text->caller->module) == 0)
 			text->caller = NULL;
-	} else if (is_of_program(text->frames, line, module)) {
-		text->caller = line;
-		text->caller_module = module;
+	} else if (is_of_program(known)) {
+		text->caller = known;
 	}
 }
 
-static bool add_part(void *context, const struct export_line *line, const char *module)
+static bool add_part(void *context, size_t number)
 {
 	struct stack_text *text = context;
+	struct known_line *known = &text->frames->lines.items[number];
+	const struct export_line *line = known->line;
 
 	if (text->part == CALLER) {
-		find_caller(text, line, module);
+		find_caller(text, known);
 		return true;
 	}
 	const bool is_own = (text->part == OWNERS ||
 	                     (text->part != MODULES && line->line > 0 && !text->has_all_locations)) &&
-	                    is_of_program(text->frames, line, module);
+	                    is_of_program(known);
 	const bool has_location = line->line > 0 && (is_own || text->has_all_locations);
 	const char *between = text->is_empty ? "" : "\n";
 
@@ -157,7 +236,7 @@ static bool add_part(void *context, const struct export_line *line, const char *
 		sqlite3_str_appendf(text->to, has_location ? "%s%s (%s:%d)" : "%s%s", between, line->function,
 		                    file_name(line), line->line);
 		break;
-	case MODULES: sqlite3_str_appendf(text->to, "%s%s", between, module); break;
+	case MODULES: sqlite3_str_appendf(text->to, "%s%s", between, known->module); break;
 	case OWNERS: sqlite3_str_appendf(text->to, "%s%d", between, is_own); break;
 	case CALLER: break;
 	case SHAPE: /* names are kept once, so equal texts have equal pointers */
@@ -173,7 +252,6 @@ static bool add_part(void *context, const struct export_line *line, const char *
 /* NULL for a stack without such frames. */
 static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, enum part part)
 {
-	const char *trace = (const char *)sqlite3_value_text(argv[0]);
 	struct stack_text text = {
 		.frames = sqlite3_user_data(context),
 		.to = sqlite3_str_new(sqlite3_context_db_handle(context)),
@@ -182,11 +260,12 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 		.is_empty = true,
 		.shape = hash_begin(0),
 	};
-	int code = each_line(text.frames, trace ? trace : "[]", add_part, &text);
+	int code = each_line(text.frames, argv[0], add_part, &text);
 
 	if (text.caller)
-		sqlite3_str_appendf(text.to, text.caller->line > 0 ? "%s\n%s:%d" : "%s\n",
-		                    text.caller->function, file_name(text.caller), text.caller->line);
+		sqlite3_str_appendf(text.to, text.caller->line->line > 0 ? "%s\n%s:%d" : "%s\n",
+		                    text.caller->line->function, file_name(text.caller->line),
+		                    text.caller->line->line);
 	if (!code)
 		code = sqlite3_str_errcode(text.to);
 	char *made = sqlite3_str_finish(text.to);
@@ -201,27 +280,25 @@ static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, e
 	sqlite3_free(made);
 }
 
-static bool add_phase(void *context, const struct export_line *line, const char *module)
-{
-	int *phase = context;
-	const char *name = line->function;
+struct stack_phase {
+	const struct stack_frames *frames;
+	int phase;
+};
 
-	(void)module;
-	if (strncmp(name, "sqlite3_", strlen("sqlite3_")) != 0)
-		return true;
-	if (strncmp(name, "sqlite3_prepare", strlen("sqlite3_prepare")) == 0)
-		*phase = PREPARING;
-	else if (*phase == NO_PHASE && (!strcmp(name, "sqlite3_reset") || !strcmp(name, "sqlite3_finalize") ||
-	                                !strcmp(name, "sqlite3_close") || !strcmp(name, "sqlite3_close_v2")))
-		*phase = CLOSING;
+static bool add_phase(void *context, size_t number)
+{
+	struct stack_phase *stack = context;
+	const int phase = stack->frames->lines.items[number].phase;
+
+	if (phase == PREPARING || (phase == CLOSING && stack->phase == NO_PHASE))
+		stack->phase = phase;
 	return true;
 }
 
 static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct frame_names *frames = sqlite3_user_data(context);
-	const char *trace = (const char *)sqlite3_value_text(argv[0]);
-	int phase = NO_PHASE, code = each_line(frames, trace ? trace : "[]", add_phase, &phase);
+	struct stack_phase stack = { sqlite3_user_data(context), NO_PHASE };
+	int code = each_line(sqlite3_user_data(context), argv[0], add_phase, &stack);
 
 	(void)argc;
 	if (code == SQLITE_MISMATCH)
@@ -229,7 +306,7 @@ static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv
 	else if (code)
 		sqlite3_result_error_code(context, code);
 	else
-		sqlite3_result_int(context, phase);
+		sqlite3_result_int(context, stack.phase);
 }
 
 #define STACK_FUNCTION(name, part)                                                                           \
@@ -267,8 +344,9 @@ enum {
 
 struct rows {
 	struct tally functions;
+	VECTOR(uint32_t) of_lines; /* the row of a line, from 1; 0: not known yet */
 	/* The stack that is added up. */
-	struct frame_names *frames;
+	struct stack_frames *frames;
 	int64_t number, samples;
 	double value, square;
 	bool is_leaf, is_by_library;
@@ -279,6 +357,7 @@ static void free_rows(void *given)
 	struct rows *rows = given;
 
 	tally_free(&rows->functions);
+	vector_free(&rows->of_lines);
 }
 
 static size_t count_rows(const void *given)
@@ -307,21 +386,30 @@ static const char *keep_module_as_name(struct names *names, const char *module)
 	return kept;
 }
 
-static bool add_line(void *context, const struct export_line *line, const char *module)
+/* The row of a function, from 1. 0: no memory. */
+static uint32_t find_row(struct rows *rows, const struct known_line *known)
+{
+	struct names *names = rows->frames->names;
+	const char *module = rows->is_by_library ? keep_library(names, known->module) : known->module;
+	const char *name = !module                  ? NULL
+	                   : known->line->symbol[0] ? known->line->function
+	                                            : keep_module_as_name(names, module);
+	const int64_t key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
+	const size_t row = name ? tally_row(&rows->functions, key) : TALLY_NONE;
+
+	return row == TALLY_NONE ? 0 : (uint32_t)row + 1;
+}
+
+static bool add_line(void *context, size_t number)
 {
 	struct rows *rows = context;
 	const bool is_leaf = rows->is_leaf;
+	uint32_t *row = vector_at(&rows->of_lines, number);
 
 	rows->is_leaf = false;
-	if (rows->is_by_library && !(module = keep_library(rows->frames->names, module)))
+	if (!row || (!*row && !(*row = find_row(rows, &rows->frames->lines.items[number]))))
 		return false;
-	const char *name =
-		line->symbol[0] ? line->function : keep_module_as_name(rows->frames->names, module);
-	const int64_t key[] = { (int64_t)(intptr_t)name, (int64_t)(intptr_t)module };
-	const size_t function = name ? tally_row(&rows->functions, key) : TALLY_NONE;
-	if (function == TALLY_NONE)
-		return false;
-	int64_t *words = tally_at(&rows->functions, function);
+	int64_t *words = tally_at(&rows->functions, *row - 1);
 	if (words[ROW_STACK] == rows->number)
 		return true;
 	words[ROW_STACK] = rows->number;
@@ -335,9 +423,7 @@ static bool add_line(void *context, const struct export_line *line, const char *
 
 static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64_t used, char **error)
 {
-	static const char sql[] =
-		"SELECT samples, value, square, coalesce(trace, '[]') FROM temp.report_stacks"
-		" LEFT JOIN stacks ON stacks.id = stack_id";
+	static const char sql[] = "SELECT samples, value, square, stack_id FROM temp.report_stacks";
 	struct rows *rows = made;
 	sqlite3_stmt *stack = NULL;
 	int code = sqlite3_prepare_v2(db, sql, -1, &stack, NULL);
@@ -354,7 +440,7 @@ static int make_rows(sqlite3 *db, void *frames, void *memory, void *made, uint64
 		rows->value = sqlite3_column_double(stack, 1);
 		rows->square = sqlite3_column_double(stack, 2);
 		rows->is_leaf = true;
-		code = each_line(rows->frames, (const char *)sqlite3_column_text(stack, 3), add_line, rows);
+		code = each_line(rows->frames, sqlite3_column_value(stack, 3), add_line, rows);
 	}
 	sqlite3_finalize(stack);
 	if (code == SQLITE_MISMATCH)
@@ -384,13 +470,17 @@ static void read_value(const void *memory, const void *made, size_t row, int col
 
 static void free_frames(void *data)
 {
-	struct frame_names *frames = data;
+	struct stack_frames *frames = data;
 
 	names_free(frames->names);
-	hash_table_free(&frames->owned);
-	index_free(&frames->stack_index);
+	index_free(&frames->text_index);
+	vector_free(&frames->texts);
+	tally_free(&frames->ids);
 	vector_free(&frames->stacks);
 	vector_free(&frames->frames);
+	tally_free(&frames->addresses);
+	vector_free(&frames->lines_of);
+	vector_free(&frames->lines);
 	free(frames);
 }
 
@@ -404,7 +494,15 @@ static const struct {
 	{ "stackShape", 2, stack_shape },         { "stackPhase", 1, stack_phase },
 };
 
-int stack_frames_add(sqlite3 *db, const struct address_space *space)
+void stack_frames_end(struct stack_frames *frames)
+{
+	if (!frames)
+		return;
+	sqlite3_finalize(frames->trace_of);
+	frames->trace_of = NULL;
+}
+
+int stack_frames_add(sqlite3 *db, const struct address_space *space, struct stack_frames **added)
 {
 	static const struct made_table report_functions = {
 		.name = "report_functions",
@@ -416,7 +514,7 @@ int stack_frames_add(sqlite3 *db, const struct address_space *space)
 		.read = read_value,
 		.free_rows = free_rows,
 	};
-	struct frame_names *frames = calloc(1, sizeof(*frames));
+	struct stack_frames *frames = calloc(1, sizeof(*frames));
 	struct names *names = frames ? names_create(true) : NULL;
 	int code = SQLITE_OK;
 
@@ -424,13 +522,16 @@ int stack_frames_add(sqlite3 *db, const struct address_space *space)
 		free(frames);
 		return SQLITE_NOMEM;
 	}
+	frames->db = db;
 	frames->names = names;
-	frames->owned = (struct hash_table)HASH_TABLE_OF(struct owned_line, SIZE_MAX);
+	frames->ids = (struct tally){ .keys = 1, .width = 1 };
+	frames->addresses = (struct tally){ .keys = 1, .width = 1 };
 	names_enter(names, space);
 	/* The first one's destructor runs when that fails, too. */
 	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
 		code = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments,
 		                                  SQLITE_UTF8 | SQLITE_DIRECTONLY, frames, functions[i].call,
 		                                  NULL, NULL, i ? NULL : free_frames);
+	*added = code ? NULL : frames;
 	return code ? code : made_table_add(db, &report_functions, frames);
 }

@@ -144,6 +144,7 @@ static const sqlite3_api_routines *routines;
 struct open_file {
 	sqlite3 *db;
 	const struct address_space *space; /* the connection's functions keep it */
+	struct stack_frames *frames;       /* the same; NULL: none */
 };
 static VECTOR(struct open_file) files;
 
@@ -200,7 +201,8 @@ static bool adopt(sqlite3 *db, const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (words_add(db) != SQLITE_OK || stack_frames_add(db, trace_file_space(db)) != SQLITE_OK) {
+	} else if (words_add(db) != SQLITE_OK ||
+	           stack_frames_add(db, trace_file_space(db), &find_file(db)->frames) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
 		progress_watch(db);
@@ -325,7 +327,9 @@ void trace_file_close(sqlite3 *db)
 {
 	struct open_file *file = find_file(db);
 
-	if (file)
+	if (file) {
+		stack_frames_end(file->frames);
 		*file = files.items[--files.count];
+	}
 	sqlite3_close(db);
 }
