@@ -6,10 +6,8 @@ DROP TABLE IF EXISTS temp.report_stacks;
 DROP TABLE IF EXISTS temp.side_factors;
 
 CREATE TEMP TABLE report_stacks AS
-SELECT hash, stack_id, sum(samples) AS samples, sum(value) AS value, sum(square) AS square
-FROM temp.selected_sums
-WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
-GROUP BY hash, stack_id;
+SELECT hash, stack_id, samples, value, square FROM temp.selected_sums
+WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'));
 
 CREATE VIRTUAL TABLE temp.report_functions USING report_functions;
 

@@ -9,7 +9,7 @@ filtered AS (
 	SELECT s.hash AS hash, max(substr(p.detail, 17, instr(p.detail || ' (', ' (') - 17)) AS name,
 	       (SELECT total(ns) FROM temp.finding_nodes AS n WHERE n.hash = s.hash AND n.detail GLOB 'BLOOM FILTER ON *') AS ns,
 	       (SELECT total(error * error) FROM temp.finding_nodes AS n WHERE n.hash = s.hash AND n.detail GLOB 'BLOOM FILTER ON *') AS square
-	FROM (SELECT DISTINCT hash, program FROM temp.finding_sampled) AS s JOIN plan_nodes AS p ON p.program = s.program
+	FROM (SELECT DISTINCT hash, program FROM temp.finding_programs) AS s JOIN plan_nodes AS p ON p.program = s.program
 	WHERE p.detail GLOB 'BLOOM FILTER ON *' GROUP BY s.hash HAVING count(DISTINCT p.detail) = 1),
 scans AS (
 	SELECT hash, max(ns) AS most, ns, error, coalesce(nullif(name, ''), "table") AS shown FROM temp.finding_tables WHERE detail LIKE 'SCAN %' GROUP BY hash)

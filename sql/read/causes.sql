@@ -62,8 +62,8 @@ line_waits AS MATERIALIZED (
 		SELECT l.line AS line, w.id AS wait, w.wait_ns AS ns, coalesce(nullif(w.holder_query, ''), x.query, '') AS holder, w.holder_process_id AS process_id,
 		       w.process AS process, w.holder_transaction AS number, q.call_stack AS call_stack,
 		       row_number() OVER (PARTITION BY l.line ORDER BY w.wait_ns DESC, w.id) AS place
-		FROM temp.lines AS l JOIN temp.selected_runs AS r ON r.normalized_query_hash = l.hash AND (l.run IS NULL OR l.run = r.id)
-		JOIN waits_for_locks AS w ON w.query = r.id
+		FROM (SELECT w.*, (SELECT normalized_query_hash FROM temp.selected_runs AS r WHERE r.id = w.query) AS hash FROM waits_for_locks AS w) AS w
+		JOIN temp.lines AS l ON l.hash = w.hash AND (l.run IS NULL OR l.run = w.query)
 		LEFT JOIN queries AS q ON q.id = w.holder LEFT JOIN statements AS x ON x.id = q.statement
 		WHERE l.locks >= 0.05 * l.wall)
 	WHERE place <= 100),

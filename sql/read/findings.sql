@@ -4,16 +4,15 @@
 --
 -- finding_statements: the statements, with the line of the program that called most of the time.
 -- finding_sampled: what was sampled of each statement, but for the run queue: who waits for a processor would do
--- what it does with one. There may be more than one row with the same keys.
+-- what it does with one. finding_programs: the same by program and node.
 -- finding_nodes: the time of each node of their plans: the node's share of that, of all of the statement's time.
 -- error: one standard error. whole and whole_error: with the nodes below it. around: the details of the nodes above,
 -- each after a line feed.
 DROP TABLE IF EXISTS temp.finding_statements;
 CREATE TEMP TABLE finding_statements AS
 WITH called AS (
-	SELECT r.normalized_query_hash AS hash, b.caller AS caller, b.caller_function AS caller_function,
-	       sum(r.execution_time_ns) AS ns, count(*) AS logged
-	FROM temp.selected_runs AS r JOIN queries AS q ON q.id = r.id JOIN call_stacks AS b ON b.id = q.call_stack
+	SELECT c.hash AS hash, b.caller AS caller, b.caller_function AS caller_function, sum(ns) AS ns, sum(runs) AS logged
+	FROM temp.call_sums AS c JOIN call_stacks AS b ON b.id = c.call_stack
 	GROUP BY 1, 2, 3),
 callers AS (
 	SELECT hash, caller, caller_function, sum(logged) AS logged, sum(sum(logged)) OVER (PARTITION BY hash) AS all_logged,
@@ -28,36 +27,48 @@ SELECT l.hash AS hash, oneLine(l.query) AS query, l.wall AS wall,
 FROM temp.lines AS l LEFT JOIN callers AS c ON c.hash = l.hash AND c.place = 1
 WHERE l.run IS NULL AND l.hash <> 0;
 
+-- Without any sample of a wait, CPU time is the wall time.
+DROP TABLE IF EXISTS temp.finding_types;
+CREATE TEMP TABLE finding_types AS
+SELECT DISTINCT iif(EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)), trace_type, 'CPU') AS trace_type
+FROM temp.wall_types;
+
 DROP TABLE IF EXISTS temp.finding_sampled;
 CREATE TEMP TABLE finding_sampled AS
--- Without any sample of a wait, CPU time is the wall time.
-WITH types AS MATERIALIZED (
-	SELECT DISTINCT iif(EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)), trace_type, 'CPU') AS trace_type
-	FROM temp.wall_types),
-sums AS NOT MATERIALIZED (
-	SELECT hash, program, phase, trace_type, wait, checkpoint, value, spread FROM temp.selected_sums
-	WHERE logged AND NOT is_worker AND trace_type IN (SELECT trace_type FROM types) AND wait & 255 <> 17),
+WITH sums AS NOT MATERIALIZED (
+	SELECT hash, trace_type, wait, checkpoint, value, spread FROM temp.selected_sums
+	WHERE logged AND NOT is_worker AND NOT queued AND trace_type IN (SELECT trace_type FROM temp.finding_types)),
 wholes AS MATERIALIZED (
 	SELECT s.hash AS hash, sampled, f.wall AS wall
 	FROM (SELECT hash, sum(value) AS sampled FROM sums GROUP BY hash) AS s JOIN temp.finding_statements AS f ON f.hash = s.hash)
-SELECT s.hash AS hash, program, phase AS node, trace_type, wait, checkpoint, value AS ns, spread AS square, sampled, wall
+SELECT s.hash AS hash, trace_type, wait, checkpoint, value AS ns, spread AS square, sampled, wall
 FROM sums AS s CROSS JOIN wholes AS w ON w.hash = s.hash;
+
+DROP TABLE IF EXISTS temp.finding_programs;
+CREATE TEMP TABLE finding_programs AS
+-- A statement with many texts has many programs. Those with one layout have the same nodes.
+WITH alike AS MATERIALIZED (
+	SELECT g.id AS program, iif(layout, max(g.id) OVER (PARTITION BY normalized_query_hash, plan_hash, layout), g.id) AS newest
+	FROM programs AS g JOIN statements AS x ON x.id = g.statement)
+SELECT hash, coalesce(newest, s.program) AS program, phase AS node, sum(value) AS ns, sum(spread) AS square
+FROM temp.selected_sums AS s LEFT JOIN alike ON alike.program = s.program
+WHERE logged AND NOT is_worker AND NOT queued AND trace_type IN (SELECT trace_type FROM temp.finding_types)
+  AND hash IN (SELECT hash FROM temp.finding_statements)
+GROUP BY 1, 2, 3;
 
 DROP TABLE IF EXISTS temp.finding_nodes;
 CREATE TEMP TABLE finding_nodes AS
 WITH RECURSIVE
-sampled AS MATERIALIZED (
-	SELECT hash, program, node, sum(ns) AS ns, sum(square) AS square FROM temp.finding_sampled GROUP BY 1, 2, 3),
 wholes AS MATERIALIZED (SELECT DISTINCT hash, sampled, wall FROM temp.finding_sampled),
 -- Each node and all above it. The limit is for damaged files, whose nodes may form a circle.
 above (hash, program, node, top, level, ns, square) AS (
-	SELECT hash, program, node, node, 0, ns, square FROM sampled WHERE program <> 0 AND node > 0
+	SELECT hash, program, node, node, 0, ns, square FROM temp.finding_programs WHERE program <> 0 AND node > 0
 	UNION ALL
 	SELECT a.hash, a.program, a.node, p.parent, level + 1, ns, square
 	FROM above AS a JOIN plan_nodes AS p ON p.program = a.program AND p.node = a.top
 	WHERE p.parent <> 0 AND level < 50),
 around (program, node, top, level, details) AS (
-	SELECT program, node, parent, 0, '' FROM plan_nodes WHERE program IN (SELECT program FROM sampled)
+	SELECT program, node, parent, 0, '' FROM plan_nodes WHERE program IN (SELECT program FROM temp.finding_programs)
 	UNION ALL
 	SELECT a.program, a.node, p.parent, level + 1, details || char(10) || p.detail
 	FROM around AS a JOIN plan_nodes AS p ON p.program = a.program AND p.node = a.top
@@ -80,7 +91,7 @@ DROP TABLE IF EXISTS temp.finding_tables;
 CREATE TEMP TABLE finding_tables AS
 WITH made AS MATERIALIZED (
 	SELECT DISTINCT s.hash AS hash, substr(p.detail, 1 + instr(p.detail, ' ')) AS name
-	FROM (SELECT DISTINCT hash, program FROM temp.finding_sampled) AS s JOIN plan_nodes AS p ON p.program = s.program
+	FROM (SELECT DISTINCT hash, program FROM temp.finding_programs) AS s JOIN plan_nodes AS p ON p.program = s.program
 	WHERE p.detail GLOB 'MATERIALIZE *' OR p.detail GLOB 'CO-ROUTINE *')
 SELECT n.*, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1) AS "table", tableOf(query, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1)) AS name
 FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN detail LIKE 'SCAN %' THEN 6

@@ -17,10 +17,9 @@ known AS MATERIALIZED (
 	WHERE g.id IN (SELECT program FROM runs)
 	   OR (x.normalized_query_hash, g.plan_hash) IN (SELECT hash, plan_hash FROM temp.selected_periods)),
 samples_of AS MATERIALIZED (
-	SELECT hash, program, phase AS node, sum(value) AS ns, sum(square) AS square
+	SELECT hash, program, phase AS node, value AS ns, square, trace_type
 	FROM temp.selected_sums
-	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
-	GROUP BY 1, 2, 3),
+	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
 costs AS MATERIALIZED (
 	SELECT newest, sum(ns) AS ns FROM samples_of AS s JOIN known USING (hash, program)
 	WHERE node <= 0 OR EXISTS (SELECT 1 FROM plan_nodes AS n WHERE n.program = s.program AND n.node = s.node)

@@ -165,10 +165,11 @@ CREATE TEMP VIEW spill_stacks AS
 SELECT DISTINCT s.id AS stack FROM names AS n CROSS JOIN frames AS f ON f.function = n.id CROSS JOIN stacks AS s ON instr(s.trace, f.address)
 WHERE n.name IN ('pagerStress', 'sqlite3PcacheFetchStress');
 
--- The same for statements that sum up: with sum() and, for longest, max(), whatever rows there are. The command
--- has the sums by what a statement reads in a virtual table of this name (src/cmd/file/selected_sums.h), which is faster.
+-- The same for statements that sum up. The command has a virtual table of this name (src/cmd/file/selected_sums.h), with
+-- one row for each combination of the keys that a statement reads: the columns before `samples`. It has two columns more:
+-- the key shape, of the stack in temp.report_shapes (see report/frames.sql), 0 if there is none, and last_stack, the greatest stack_id.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
+-- comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
@@ -177,7 +178,8 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
        s.labels AS labels, stack_id,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2,
-                            (SELECT stackPhase(trace) FROM stacks WHERE stacks.id = stack_id)), -1) AS phase, wait,
+                            stackPhase(stack_id)), -1) AS phase, wait,
+       wait & 255 = 17 AS queued,
        wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint,
        trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks) AS spill, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
@@ -219,7 +221,7 @@ CREATE TEMP TABLE run_sums (
 CREATE TEMP TABLE program_sums (
 	hash INTEGER, program INTEGER, finished INTEGER, sampled INTEGER, runs INTEGER, run INTEGER, ns INTEGER, rows INTEGER, fullscan_steps INTEGER);
 
-CREATE TEMP TABLE call_sums (hash INTEGER, call_stack INTEGER, ns INTEGER);
+CREATE TEMP TABLE call_sums (hash INTEGER, call_stack INTEGER, runs INTEGER, ns INTEGER);
 
 -- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
 -- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.

@@ -12,7 +12,7 @@ INSERT INTO program_sums
 SELECT hash, program, finished, sampled, runs, run, ns, rows, fullscan_steps FROM temp.summed_runs;
 
 INSERT INTO call_sums
-SELECT hash, call_stack, ns FROM temp.summed_runs WHERE call_stack <> 0;
+SELECT hash, call_stack, runs, ns FROM temp.summed_runs WHERE call_stack <> 0;
 
 INSERT INTO selected_statements
 SELECT r.hash, x.query, NULL, logged, samples, newest, wall, cpu, outside, nested_wall, nested_cpu, longest, wall_square, cpu_square, rows,

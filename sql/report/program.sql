@@ -4,8 +4,8 @@
 -- `where`. line: the place of the call or of the code. :limit. After report/frames.sql.
 WITH functions AS MATERIALIZED (
 	SELECT stack_id, coalesce(caller, substr(leaf, 1, instr(leaf || char(10), char(10)) - 1)) AS function
-	FROM (SELECT DISTINCT stack_id FROM temp.report_program) JOIN temp.report_shapes USING (stack_id)
-	JOIN (SELECT id AS stack_id, stackFunctions(trace, NULL) AS leaf FROM stacks) USING (stack_id)),
+	FROM (SELECT stack_id, stackFunctions(stack_id, NULL) AS leaf FROM (SELECT DISTINCT stack_id FROM temp.report_program))
+	JOIN temp.report_shapes USING (stack_id)),
 sums AS MATERIALIZED (
 	SELECT is_rows, iif(trace_type = 'ProgramCPU', 'on CPU', (SELECT name FROM wait_causes WHERE cause = wait & 255)) AS what,
 	       coalesce(function, '') AS place, sum(value) AS value

@@ -10,14 +10,13 @@ sums AS MATERIALIZED (
 	WHERE shape IS NOT NULL GROUP BY shape),
 -- Exactly the shown stacks in their order, because foldStack() depends on it. Only these get texts.
 top AS MATERIALIZED (
-	SELECT value, shape, stackFunctions((SELECT trace FROM stacks WHERE id = one), :full) AS stack
+	SELECT value, shape, stackFunctions(one, :full) AS stack
 	FROM sums
 	WHERE value >= (SELECT min(value) FROM (SELECT value FROM sums ORDER BY value DESC LIMIT coalesce(CAST(:limit AS INTEGER), 5)))
 	ORDER BY value DESC, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
 texts AS (
-	SELECT top.value AS value, stack, max(stackModules(trace)) AS modules, max(stackOwners(trace)) AS owners
+	SELECT top.value AS value, stack, max(stackModules(stack_id)) AS modules, max(stackOwners(stack_id)) AS owners
 	FROM top CROSS JOIN temp.report_shapes USING (shape) CROSS JOIN temp.report_stacks USING (stack_id)
-	CROSS JOIN stacks ON stacks.id = report_stacks.stack_id
 	GROUP BY shape ORDER BY top.value DESC, stack)
 SELECT printf('%.1f %%', 100.0 * value / (
 	       SELECT sum(value) FROM temp.report_samples

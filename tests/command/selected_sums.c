@@ -16,7 +16,7 @@
 #define VIEW "CREATE TEMP VIEW selected_sums"
 #define KEYS                                                                                                 \
 	"series, trace_type, thread, run, logged, hash, program, finished, is_worker, comment, labels, "     \
-	"stack_id, node, phase, wait, checkpoint"
+	"stack_id, node, phase, wait, queued, checkpoint, spill"
 /* The order of additions is not the same. */
 #define SUMS                                                                                                 \
 	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \
@@ -47,6 +47,21 @@ static void keep(sqlite3 *db, const char *name)
 	}
 }
 
+/* The columns that only the table has; and its rows are one for each combination of keys. */
+static void keep_shapes(sqlite3 *db)
+{
+	run(db, "CREATE TEMP TABLE report_shapes AS SELECT id AS stack_id, 7 AS shape FROM stacks");
+	run(db, "CREATE TEMP TABLE made_shapes AS SELECT shape, trace_type, wait, value, longest, last_stack"
+	        " FROM temp.selected_sums");
+}
+
+static void keep_plain_shapes(sqlite3 *db)
+{
+	run(db, "CREATE TEMP TABLE plain_shapes AS SELECT coalesce(shape, 0), trace_type, wait, sum(value), "
+	        "max(longest), max(stack_id) FROM temp.selected_sums LEFT JOIN temp.report_shapes"
+	        " USING (stack_id) GROUP BY 1, 2, 3");
+}
+
 #define GROUPINGS 4 /* of samples */
 #define RUN_SUMS                                                                                             \
 	"sum(runs), min(run), sum(samples), min(first), max(newest), max(last), sum(ns), max(longest), "     \
@@ -73,18 +88,18 @@ static void keep_runs(sqlite3 *db, const char *name, const char *table)
 	}
 }
 
-static int compare(sqlite3 *db, int number)
+static int compare(sqlite3 *db, const char *name)
 {
 	char *sql = sqlite3_mprintf(
-		"SELECT (SELECT count(*) FROM (SELECT * FROM made_%d EXCEPT SELECT * FROM plain_%d))"
-		" + (SELECT count(*) FROM (SELECT * FROM plain_%d EXCEPT SELECT * FROM made_%d))"
-		" + abs((SELECT count(*) FROM plain_%d) - (SELECT count(*) FROM made_%d))",
-		number, number, number, number, number, number);
+		"SELECT (SELECT count(*) FROM (SELECT * FROM made_%s EXCEPT SELECT * FROM plain_%s))"
+		" + (SELECT count(*) FROM (SELECT * FROM plain_%s EXCEPT SELECT * FROM made_%s))"
+		" + abs((SELECT count(*) FROM plain_%s) - (SELECT count(*) FROM made_%s))",
+		name, name, name, name, name, name);
 	const int differ = (int)database_number(db, sql, -1);
 
 	sqlite3_free(sql);
 	if (differ)
-		fprintf(stderr, "grouping %d: %d rows differ\n", number, differ);
+		fprintf(stderr, "grouping %s: %d rows differ\n", name, differ);
 	return differ;
 }
 
@@ -98,14 +113,20 @@ int main(int argc, char **argv)
 		return 1;
 	char *view = sqlite3_mprintf("DROP TABLE temp.selected_sums; %.*s", (int)(end - from), from);
 	keep(db, "made");
+	keep_shapes(db);
 	run(db, view);
 	keep(db, "plain");
+	keep_plain_shapes(db);
 	keep_runs(db, "made", "summed_runs");
 	keep_runs(db, "plain", "run_values");
 	sqlite3_free(view);
-	int differ = 0;
-	for (int i = 0; i < GROUPINGS + 3; i++)
-		differ |= compare(db, i);
+	int differ = compare(db, "shapes");
+	for (int i = 0; i < GROUPINGS + 3; i++) {
+		char name[12];
+
+		snprintf(name, sizeof(name), "%d", i);
+		differ |= compare(db, name);
+	}
 	printf("%lld\n", (long long)database_number(db, "SELECT count(*) FROM temp.plain_0", 0));
 	trace_file_close(db);
 	return differ != 0;

@@ -11,16 +11,23 @@
 #include "base/vector.h"
 
 #define COLUMNS_MAX 63
-#define NO_PLACE 255
+#define WORD_BITS 64
 
-/* The sums by some key columns, for statements that read no other columns than these. */
+/* Where a group has the value of a column. */
+struct place {
+	uint8_t word, shift, bits; /* 0 bits: nowhere */
+};
+
+/* The sums by some key columns. Keys that need few bits share words. */
 struct grouping {
 	uint64_t used; /* bits of columns */
 	bool is_made;
+	const struct grouping *source; /* its groups have what these sum up; NULL: the table's source */
 	struct tally groups;
-	size_t column_count;
-	uint8_t columns[COLUMNS_MAX]; /* of the words of a group */
-	uint8_t place[COLUMNS_MAX];   /* the word of a group that has the column; NO_PLACE: none */
+	size_t key_count, sum_count, real_count, sums_count;
+	uint8_t keys[COLUMNS_MAX]; /* columns */
+	uint8_t sums[COLUMNS_MAX]; /* in the order of their words: sum_count, real_count, the others */
+	struct place places[COLUMNS_MAX];
 };
 
 /* Rows that were not added to the groupings yet. */
@@ -55,76 +62,127 @@ void grouped_free(void *memory)
 	free(grouped->own);
 }
 
+static unsigned bits_of(enum grouped_kind kind)
+{
+	return kind == GROUPED_BIT ? 1 : kind == GROUPED_TEXT ? 32 : WORD_BITS;
+}
+
+static bool is_used(const struct grouping *grouping, size_t column)
+{
+	return grouping->used >> column & 1;
+}
+
+/* Whole words first, so that the others are packed behind them. */
+static void place_keys(struct grouping *grouping, const struct grouped_table *table)
+{
+	unsigned word = 0, filled = 0;
+
+	for (int is_packed = 0; is_packed < 2; is_packed++)
+		for (size_t i = 0; i < table->count; i++) {
+			const unsigned bits = bits_of(table->kinds[i]);
+
+			if (!is_used(grouping, i) || table->kinds[i] > GROUPED_TEXT ||
+			    is_packed != (bits < WORD_BITS))
+				continue;
+			if (filled + bits > WORD_BITS)
+				word++, filled = 0;
+			grouping->places[i] = (struct place){ (uint8_t)word, (uint8_t)filled, (uint8_t)bits };
+			filled += bits;
+			grouping->keys[grouping->key_count++] = (uint8_t)i;
+		}
+	grouping->groups.keys = word + (filled > 0);
+}
+
+static void place_sums(struct grouping *grouping, const struct grouped_table *table, enum grouped_kind kind)
+{
+	for (size_t i = 0; i < table->count; i++)
+		if (is_used(grouping, i) && table->kinds[i] == kind) {
+			const size_t word = grouping->groups.keys + grouping->sums_count;
+
+			grouping->places[i] = (struct place){ (uint8_t)word, 0, WORD_BITS };
+			grouping->sums[grouping->sums_count++] = (uint8_t)i;
+		}
+}
+
 static struct grouping *make_grouping(const struct grouped_table *table, uint64_t used)
 {
 	struct grouping *grouping = calloc(1, sizeof(*grouping));
-	size_t words = 0;
 
 	if (!grouping)
 		return NULL;
 	grouping->used = used;
-	for (size_t i = 0; i < table->count; i++) {
-		const bool is_used = used >> i & 1;
-
-		grouping->place[i] = is_used ? (uint8_t)words : NO_PLACE;
-		if (!is_used)
-			continue;
-		grouping->columns[words++] = (uint8_t)i;
-		if (table->kinds[i] <= GROUPED_TEXT)
-			grouping->groups.keys = words;
-	}
-	grouping->column_count = grouping->groups.width = words;
+	place_keys(grouping, table);
+	place_sums(grouping, table, GROUPED_SUM);
+	grouping->sum_count = grouping->sums_count;
+	place_sums(grouping, table, GROUPED_REAL);
+	grouping->real_count = grouping->sums_count - grouping->sum_count;
+	place_sums(grouping, table, GROUPED_LEAST);
+	place_sums(grouping, table, GROUPED_MOST);
+	grouping->groups.width = grouping->groups.keys + grouping->sums_count;
 	return grouping;
 }
 
-/* The one that has these columns, with the fewest others. NULL: none. */
+/* The used columns of kinds up to that one. */
+static uint64_t keys_of(const struct grouped_table *table, uint64_t used, enum grouped_kind last)
+{
+	uint64_t keys = 0;
+
+	for (size_t i = 0; i < table->count; i++)
+		if (table->kinds[i] <= last)
+			keys |= used & UINT64_C(1) << i;
+	return keys;
+}
+
+/* The one that has these columns, and no other key. NULL: none. */
 static struct grouping *find_grouping(const struct grouped *grouped, uint64_t used)
 {
-	struct grouping *best = NULL;
+	const uint64_t keys = keys_of(grouped->table, used, GROUPED_TEXT);
 
 	for (size_t i = 0; i < grouped->all.count; i++) {
 		struct grouping *one = grouped->all.items[i];
 
-		if (!(used & ~one->used) &&
-		    (!best || __builtin_popcountll(one->used) < __builtin_popcountll(best->used)))
-			best = one;
+		if (!(used & ~one->used) && keys_of(grouped->table, one->used, GROUPED_TEXT) == keys)
+			return one;
 	}
-	return best;
+	return NULL;
 }
 
-/* The keys that make many rows. */
-static uint64_t many_of(const struct grouped_table *table, uint64_t used)
+/* One with these columns at least, and no other key. False: no memory. */
+static bool add_grouping(struct grouped *grouped, uint64_t used)
 {
-	uint64_t many = 0;
-
-	for (size_t i = 0; i < table->count; i++)
-		if (table->kinds[i] == GROUPED_KEY)
-			many |= used & UINT64_C(1) << i;
-	return many;
-}
-
-/* Without memory for it now it is asked for again when it is read. */
-void grouped_ask(void *data, void *memory, uint64_t used)
-{
-	struct grouped *grouped = memory;
+	const uint64_t keys = keys_of(grouped->table, used, GROUPED_TEXT);
 	struct grouping **place = NULL;
 
-	grouped->table = data;
 	if (find_grouping(grouped, used))
-		return;
-	for (size_t i = 0; i < grouped->all.count && !place; i++) {
-		struct grouping *one = grouped->all.items[i];
-
-		if (!one->is_made && many_of(grouped->table, one->used) == many_of(grouped->table, used))
+		return true;
+	for (size_t i = 0; i < grouped->all.count && !place; i++)
+		if (!grouped->all.items[i]->is_made &&
+		    keys_of(grouped->table, grouped->all.items[i]->used, GROUPED_TEXT) == keys)
 			place = &grouped->all.items[i];
-	}
 	struct grouping *grouping = make_grouping(grouped->table, used | (place ? (*place)->used : 0));
 	if (grouping && place) {
 		free_grouping(*place);
 		*place = grouping;
 	} else if (grouping && !vector_push(&grouped->all, grouping)) {
 		free_grouping(grouping);
+		return false;
 	}
+	return grouping;
+}
+
+/* The columns that its source must have. */
+static uint64_t needed_for(const struct grouped_table *table, uint64_t used)
+{
+	return used & table->following ? (used & ~table->following) | UINT64_C(1) << table->base : used;
+}
+
+/* Without memory for it now it is asked for again when it is read. */
+void grouped_ask(void *data, void *memory, uint64_t used)
+{
+	struct grouped *grouped = memory;
+
+	grouped->table = data;
+	add_grouping(grouped, used);
 }
 
 /* --- adding ------------------------------------------------------------------------------------------- */
@@ -138,36 +196,56 @@ static int64_t swap_order(int64_t value, enum grouped_kind kind)
 	return (int64_t)(kind == GROUPED_LEAST ? ~order : order);
 }
 
+/* The value of a column in a group, as rows have it. */
+static int64_t value_of(const struct grouping *grouping, const enum grouped_kind *kinds, const int64_t *words,
+                        size_t column)
+{
+	const struct place place = grouping->places[column];
+	const int64_t word = words[place.word];
+
+	if (kinds[column] == GROUPED_LEAST || kinds[column] == GROUPED_MOST)
+		return swap_order(word, kinds[column]);
+	return place.bits == WORD_BITS
+	               ? word
+	               : (int64_t)((uint64_t)word >> place.shift & ((UINT64_C(1) << place.bits) - 1));
+}
+
 static void add_words(const struct grouping *grouping, const enum grouped_kind *kinds, const int64_t *row,
                       int64_t *words)
 {
-	for (size_t i = grouping->groups.keys; i < grouping->column_count; i++) {
-		const uint8_t column = grouping->columns[i];
-		const enum grouped_kind kind = kinds[column];
+	const size_t reals = grouping->sum_count + grouping->real_count;
+	size_t i = 0;
 
-		if (kind == GROUPED_SUM) {
-			words[i] += row[column];
-		} else if (kind == GROUPED_REAL) {
-			tally_add(&words[i], tally_number(row[column]));
-		} else {
-			const int64_t order = swap_order(row[column], kind);
+	words += grouping->groups.keys;
+	for (; i < grouping->sum_count; i++)
+		words[i] += row[grouping->sums[i]];
+	for (; i < reals; i++)
+		tally_add(&words[i], tally_number(row[grouping->sums[i]]));
+	for (; i < grouping->sums_count; i++) {
+		const uint8_t column = grouping->sums[i];
+		const int64_t order = swap_order(row[column], kinds[column]);
 
-			if ((uint64_t)order > (uint64_t)words[i])
-				words[i] = order;
-		}
+		if ((uint64_t)order > (uint64_t)words[i])
+			words[i] = order;
 	}
 }
 
 /* False: no memory. */
 static bool add_block(struct grouping *grouping, const struct grouped_table *table, const struct block *block)
 {
-	const size_t count = grouping->groups.keys;
+	const size_t width = grouping->groups.keys;
 	int64_t keys[COLUMNS_MAX * TALLY_ROWS_MAX];
 	uint32_t rows[TALLY_ROWS_MAX];
 
-	for (size_t i = 0; i < block->count; i++)
-		for (size_t key = 0; key < count; key++)
-			keys[i * count + key] = block->words[i * table->count + grouping->columns[key]];
+	memset(keys, 0, block->count * width * sizeof(keys[0]));
+	for (size_t key = 0; key < grouping->key_count; key++) {
+		const int64_t *words = &block->words[grouping->keys[key]];
+		const struct place place = grouping->places[grouping->keys[key]];
+
+		for (size_t i = 0; i < block->count; i++, words += table->count)
+			keys[i * width + place.word] |=
+				(int64_t)((uint64_t)(place.bits == 1 ? *words != 0 : *words) << place.shift);
+	}
 	if (!tally_rows(&grouping->groups, keys, block->count, rows))
 		return false;
 	for (size_t i = 0; i < block->count; i++)
@@ -176,11 +254,11 @@ static bool add_block(struct grouping *grouping, const struct grouped_table *tab
 	return true;
 }
 
-/* To all that are not made yet. False: no memory. */
+/* To all that are made of the source. False: no memory. */
 static bool flush(struct grouped *grouped)
 {
 	for (size_t i = 0; i < grouped->all.count; i++)
-		if (!grouped->all.items[i]->is_made &&
+		if (!grouped->all.items[i]->is_made && !grouped->all.items[i]->source &&
 		    !add_block(grouped->all.items[i], grouped->table, grouped->block))
 			return false;
 	grouped->block->count = 0;
@@ -196,35 +274,156 @@ int64_t *grouped_add(struct grouped *grouped)
 	return &block->words[block->count++ * grouped->table->count];
 }
 
+/* Those that differ in keys of few values only are made of one that has the keys of all. False: no memory. */
+static bool add_common(struct grouped *grouped)
+{
+	for (size_t i = 0; i < grouped->all.count; i++) {
+		const uint64_t needed = needed_for(grouped->table, grouped->all.items[i]->used);
+		const uint64_t many = keys_of(grouped->table, needed, GROUPED_KEY);
+		uint64_t used = 0;
+
+		if (grouped->all.items[i]->is_made)
+			continue;
+		for (size_t j = 0; j < grouped->all.count; j++) {
+			const struct grouping *one = grouped->all.items[j];
+			const uint64_t of_one = needed_for(grouped->table, one->used);
+
+			if (!one->is_made && keys_of(grouped->table, of_one, GROUPED_KEY) == many)
+				used |= of_one;
+		}
+		if (!add_grouping(grouped, used))
+			return false;
+	}
+	return true;
+}
+
+/* The one with the fewest columns that has those of this one and others. NULL: none. */
+static const struct grouping *find_source(const struct grouped *grouped, const struct grouping *grouping)
+{
+	const uint64_t needed = needed_for(grouped->table, grouping->used);
+	const struct grouping *best = NULL;
+
+	for (size_t i = 0; i < grouped->all.count; i++) {
+		const struct grouping *one = grouped->all.items[i];
+
+		if (one->used != grouping->used && !(needed & ~one->used) &&
+		    !(one->used & grouped->table->following) &&
+		    (!best || __builtin_popcountll(one->used) < __builtin_popcountll(best->used)))
+			best = one;
+	}
+	return best;
+}
+
+/* The value of a column in a group of a source. */
+static int64_t value_in(const struct grouped *grouped, const struct grouping *source, const int64_t *words,
+                        size_t column)
+{
+	const struct grouped_table *table = grouped->table;
+
+	return is_used(source, column) ? value_of(source, table->kinds, words, column)
+	                               : table->follow(grouped->own, column,
+	                                               value_of(source, table->kinds, words, table->base));
+}
+
+/* Of its source, which is made. False: no memory. */
+static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
+{
+	const struct grouped_table *table = grouped->table;
+	const struct grouping *source = grouping->source;
+	struct block *block = grouped->block;
+
+	block->count = 0;
+	for (size_t i = 0; i < source->groups.count; i++) {
+		int64_t *row = &block->words[block->count++ * table->count];
+		const int64_t *words = tally_at(&source->groups, i);
+
+		for (size_t key = 0; key < grouping->key_count; key++)
+			row[grouping->keys[key]] = value_in(grouped, source, words, grouping->keys[key]);
+		for (size_t sum = 0; sum < grouping->sums_count; sum++)
+			row[grouping->sums[sum]] = value_in(grouped, source, words, grouping->sums[sum]);
+		if (block->count < TALLY_ROWS_MAX && i + 1 < source->groups.count)
+			continue;
+		if (!add_block(grouping, table, block))
+			return false;
+		block->count = 0;
+	}
+	return true;
+}
+
+/* Those that are made of others. A source has more columns, so it is not made of them. An SQLite result. */
+static int sum_up_all(sqlite3 *db, struct grouped *grouped)
+{
+	bool is_complete, is_following = false;
+
+	do {
+		is_complete = true;
+		for (size_t i = 0; i < grouped->all.count; i++) {
+			struct grouping *one = grouped->all.items[i];
+
+			if (one->is_made || !one->source)
+				continue;
+			is_complete = false;
+			if (!one->source->is_made)
+				continue;
+			if (one->used & grouped->table->following && !is_following) {
+				const int code = grouped->table->begin_following(db, grouped->own);
+
+				if (code)
+					return code;
+				is_following = true;
+			}
+			if (!sum_up(grouped, one))
+				return SQLITE_NOMEM;
+			one->is_made = true;
+		}
+	} while (!is_complete);
+	return SQLITE_OK;
+}
+
+/* Reads the source, if one is made of it. An SQLite result. */
+static int make_of_source(sqlite3 *db, struct grouped *grouped)
+{
+	uint64_t used = 0;
+	bool is_needed = false;
+
+	for (size_t i = 0; i < grouped->all.count; i++) {
+		struct grouping *one = grouped->all.items[i];
+
+		if (one->is_made || (one->source = find_source(grouped, one)))
+			continue;
+		is_needed = true;
+		used |= one->used;
+	}
+	if (!is_needed)
+		return SQLITE_OK;
+	int code = grouped->table->read(db, grouped->own, grouped, used);
+	if (!code && !flush(grouped))
+		code = SQLITE_NOMEM;
+	for (size_t i = 0; !code && i < grouped->all.count; i++)
+		grouped->all.items[i]->is_made |= !grouped->all.items[i]->source;
+	return code;
+}
+
 /* Makes all groupings that were asked for and are not made, in one pass over the source. An SQLite result. */
 static int make_all(sqlite3 *db, struct grouped *grouped)
 {
-	uint64_t used = 0;
 	int code = SQLITE_NOMEM;
 
-	for (size_t i = 0; i < grouped->all.count; i++)
-		if (!grouped->all.items[i]->is_made)
-			used |= grouped->all.items[i]->used;
 	if (!grouped->own)
 		grouped->own = calloc(1, grouped->table->own_size);
 	grouped->block = malloc(sizeof(*grouped->block) +
 	                        TALLY_ROWS_MAX * grouped->table->count * sizeof(grouped->block->words[0]));
-	if (grouped->own && grouped->block) {
+	if (grouped->own && grouped->block && add_common(grouped)) {
 		grouped->block->count = 0;
-		code = grouped->table->read(db, grouped->own, grouped, used);
-		if (!code && !flush(grouped))
-			code = SQLITE_NOMEM;
+		code = make_of_source(db, grouped);
+		if (!code)
+			code = sum_up_all(db, grouped);
 	}
 	free(grouped->block);
 	grouped->block = NULL;
-	for (size_t i = 0; i < grouped->all.count; i++) {
-		struct grouping *one = grouped->all.items[i];
-
-		if (code && !one->is_made)
-			tally_free(&one->groups);
-		else
-			one->is_made = true;
-	}
+	for (size_t i = 0; i < grouped->all.count; i++)
+		if (!grouped->all.items[i]->is_made)
+			tally_free(&grouped->all.items[i]->groups);
 	return code;
 }
 
@@ -253,20 +452,18 @@ void grouped_read(const void *memory, const void *rows, size_t row, int column, 
 {
 	const struct grouped *grouped = memory;
 	const struct grouping *grouping = *(struct grouping *const *)rows;
-	const uint8_t place = grouping->place[column];
 	const enum grouped_kind kind = grouped->table->kinds[column];
 
-	if (place == NO_PLACE)
+	if (!grouping->places[column].bits)
 		return; /* the statement does not read it */
-	const int64_t word = tally_at(&grouping->groups, row)[place];
+	const int64_t value =
+		value_of(grouping, grouped->table->kinds, tally_at(&grouping->groups, row), (size_t)column);
 	switch (kind) {
 	case GROUPED_TEXT:
-		sqlite3_result_text(result, grouped->table->text(grouped->own, word), -1, SQLITE_STATIC);
+		sqlite3_result_text(result, grouped->table->text(grouped->own, value), -1, SQLITE_STATIC);
 		break;
-	case GROUPED_REAL: sqlite3_result_double(result, tally_number(word)); break;
-	case GROUPED_LEAST:
-	case GROUPED_MOST: sqlite3_result_int64(result, swap_order(word, kind)); break;
-	default: sqlite3_result_int64(result, word);
+	case GROUPED_REAL: sqlite3_result_double(result, tally_number(value)); break;
+	default: sqlite3_result_int64(result, value);
 	}
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual tables of sums, for statements that would otherwise sort millions of rows. The rows of such a table
- * are by the key columns that the statement reads, or by more, so a statement sums up whatever rows there
- * are.
+ * Virtual tables of sums, for statements that would otherwise sort millions of rows. Such a table has one row
+ * for each combination of the key columns that the statement reads.
  *
  * A statement asks for its columns when it is prepared. The first one that is stepped reads the source for
  * all that are asked for until then, and the sums are kept. So a command that prepares its statements
- * beforehand (run_sql_prepare()) reads the source once. Statements that differ only in sums and in keys of
- * few values share their rows.
+ * beforehand (run_sql_prepare()) reads the source once. Keys of few values cost little: what differs in them
+ * only is summed up together while the source is read, and then again for each statement.
  */
 #ifndef QUERYPROF_CMD_FILE_GROUPED_H
 #define QUERYPROF_CMD_FILE_GROUPED_H
@@ -21,7 +20,8 @@
 enum grouped_kind {
 	GROUPED_KEY,
 	GROUPED_FEW,  /* a key of few values */
-	GROUPED_TEXT, /* a key that stands for a text */
+	GROUPED_BIT,  /* a key that is true or false */
+	GROUPED_TEXT, /* a key that stands for a text: a number below 2^32, of few */
 	GROUPED_SUM,
 	GROUPED_REAL, /* a sum of doubles, in the bits of the words */
 	GROUPED_LEAST,
@@ -38,6 +38,12 @@ struct grouped_table {
 	int (*read)(sqlite3 *db, void *own, struct grouped *grouped, uint64_t used);
 	const char *(*text)(const void *own, int64_t word);
 	void (*free_own)(void *own);
+	/* Bits of columns that follow from the key `base`. They are worked out for each row of sums by that
+	 * key, not for each row of the source, which does not set them. */
+	uint64_t following;
+	size_t base;
+	int (*begin_following)(sqlite3 *db, void *own); /* an SQLite result */
+	int64_t (*follow)(const void *own, size_t column, int64_t base);
 };
 
 /* The words of the next row. The caller sets each word that is used. NULL: no memory. */

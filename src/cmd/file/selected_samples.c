@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/index.h"
 #include "base/search.h"
 #include "base/tally.h"
 #include "base/vector.h"
@@ -23,6 +24,7 @@ struct label_set {
 struct opcode {
 	int64_t address, node;
 };
+_Static_assert(sizeof(struct opcode) == 2 * sizeof(uint64_t), "they are hashed as words");
 
 struct statement {
 	int64_t id, hash;
@@ -32,6 +34,7 @@ struct statement {
 /* The opcodes of a program: some of `opcodes`, by address. */
 struct program {
 	size_t first, count;
+	bool is_known;
 };
 
 /* In the order of their ids. */
@@ -81,6 +84,7 @@ struct selected_samples {
 	struct stacks checkpoint_stacks, spill_stacks;
 	VECTOR(char *) types;
 	struct tally program_numbers; /* by id; from 1 */
+	struct index program_index;   /* by opcodes: a statement's programs mostly have the same */
 	VECTOR(struct program) programs;
 	VECTOR(struct opcode) opcodes;
 	struct tally phases;       /* by stack; 0: not known yet */
@@ -115,6 +119,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->spill_stacks.ids);
 	vector_free(&samples->programs);
 	vector_free(&samples->opcodes);
+	index_free(&samples->program_index);
 	tally_free(&samples->program_numbers);
 	tally_free(&samples->phases);
 	vector_free(&samples->low_phases);
@@ -323,11 +328,20 @@ static int find_opcodes(struct selected_samples *samples, struct selected_run *r
 			if (!add_opcode(samples, samples->opcodes_of))
 				break;
 		sqlite3_reset(samples->opcodes_of);
-		if (code == SQLITE_ROW ||
-		    !vector_push(&samples->programs,
-		                 (struct program){ first, samples->opcodes.count - first }))
+		const size_t count = samples->opcodes.count - first;
+		const uint64_t *words = (const uint64_t *)(samples->opcodes.items + first);
+		struct program *program =
+			code == SQLITE_ROW ? NULL
+					   : index_item(&samples->program_index, hash_words(words, 2 * count),
+		                                        &samples->programs);
+
+		if (!program)
 			return SQLITE_NOMEM;
-		*number = (int64_t)samples->programs.count;
+		if (program->is_known)
+			samples->opcodes.count = first;
+		else
+			*program = (struct program){ first, count, true };
+		*number = program - samples->programs.items + 1;
 	}
 	run->opcodes = (uint32_t)*number;
 	return code == SQLITE_DONE ? SQLITE_OK : code;
@@ -519,7 +533,9 @@ static int prepare_rows(struct selected_samples *samples, unsigned columns, sqli
 		if (is_needed)
 			sqlite3_str_appendf(text, ", %s", arguments[i].column);
 	}
-	sqlite3_str_appendall(text, ") FROM samples WHERE timestamp_ns BETWEEN ?1 AND ?2");
+	sqlite3_str_appendall(text, ") FROM samples");
+	if (!samples->is_all)
+		sqlite3_str_appendall(text, " WHERE timestamp_ns BETWEEN ?1 AND ?2");
 	char *sql = sqlite3_str_finish(text);
 	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, rows, NULL) : SQLITE_NOMEM;
 
@@ -549,8 +565,7 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 			"SELECT address, node FROM program_opcodes WHERE program = ? ORDER BY address", -1,
 			&samples->opcodes_of, NULL);
 	if (!code && samples->has_phases)
-		code = sqlite3_prepare_v2(samples->db, "SELECT stackPhase(trace) FROM stacks WHERE id = ?",
-		                          -1, &samples->phase_of, NULL);
+		code = sqlite3_prepare_v2(samples->db, "SELECT stackPhase(?)", -1, &samples->phase_of, NULL);
 	if (!code)
 		code = prepare_rows(samples, columns, &rows);
 	if (!code && (code = sqlite3_step(rows)) == SQLITE_ROW)

@@ -7,6 +7,7 @@
 #include "base/vector.h"
 #include "cmd/file/grouped.h"
 #include "cmd/file/selected_samples.h"
+#include "wire/wait.h"
 
 /* See selected.sql. */
 enum column {
@@ -23,9 +24,11 @@ enum column {
 	COMMENT,
 	LABELS,
 	STACK_ID,
+	SHAPE,
 	NODE,
 	PHASE,
 	WAIT,
+	QUEUED,
 	CHECKPOINT,
 	SPILL,
 	KEYS,
@@ -35,27 +38,29 @@ enum column {
 	SQUARE,
 	SPREAD,
 	LONGEST,
+	LAST_STACK,
 	STRETCHES,
 	CHANGES,
 	COLUMNS
 };
 
-static const char columns[] = "series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
-			      "hash INTEGER, program INTEGER, "
-			      "finished INTEGER, is_worker INTEGER, comment INTEGER, "
-			      "labels INTEGER, stack_id INTEGER, "
-			      "node INTEGER, phase INTEGER, wait INTEGER, checkpoint INTEGER, "
-			      "spill INTEGER, samples INTEGER, "
-			      "value INTEGER, square REAL, spread REAL, "
-			      "longest INTEGER, stretches INTEGER, changes INTEGER";
+static const char columns[] =
+	"series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
+	"hash INTEGER, program INTEGER, "
+	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
+	"labels INTEGER, stack_id INTEGER, shape INTEGER, "
+	"node INTEGER, phase INTEGER, wait INTEGER, queued INTEGER, checkpoint INTEGER, "
+	"spill INTEGER, samples INTEGER, "
+	"value INTEGER, square REAL, spread REAL, "
+	"longest INTEGER, last_stack INTEGER, stretches INTEGER, changes INTEGER";
 
 static const enum grouped_kind kinds[COLUMNS] = {
-	[TRACE_TYPE] = GROUPED_TEXT, [LOGGED] = GROUPED_FEW,   [FINISHED] = GROUPED_FEW,
-	[IS_WORKER] = GROUPED_FEW,   [WAIT] = GROUPED_FEW,     [CHECKPOINT] = GROUPED_FEW,
-	[SPILL] = GROUPED_FEW, /* others before SAMPLES: GROUPED_KEY */
+	[TRACE_TYPE] = GROUPED_TEXT, [LOGGED] = GROUPED_BIT,   [FINISHED] = GROUPED_BIT,
+	[IS_WORKER] = GROUPED_BIT,   [WAIT] = GROUPED_FEW,     [QUEUED] = GROUPED_BIT,
+	[CHECKPOINT] = GROUPED_BIT,  [SPILL] = GROUPED_BIT, /* others before SAMPLES: GROUPED_KEY */
 	[SAMPLES] = GROUPED_SUM,     [VALUE] = GROUPED_SUM,    [SQUARE] = GROUPED_REAL,
-	[SPREAD] = GROUPED_REAL,     [LONGEST] = GROUPED_MOST, [STRETCHES] = GROUPED_SUM,
-	[CHANGES] = GROUPED_SUM,
+	[SPREAD] = GROUPED_REAL,     [LONGEST] = GROUPED_MOST, [LAST_STACK] = GROUPED_MOST,
+	[STRETCHES] = GROUPED_SUM,   [CHANGES] = GROUPED_SUM,
 };
 
 /* A run has mostly one thread and two types. */
@@ -67,6 +72,7 @@ struct stretches_of_run {
 
 struct source {
 	struct selected_samples *samples;
+	struct tally shapes; /* of stacks */
 	/* For STRETCHES and CHANGES: the series of the newest sample of each type, run and thread. */
 	VECTOR(struct stretches_of_run) of_runs; /* by number */
 	struct tally others;                     /* by type, run and thread: the series' id, + 1 */
@@ -145,6 +151,7 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[PHASE] = sample->phase;
 	row[LABELS] = sample->labels;
 	row[WAIT] = sample->wait;
+	row[QUEUED] = (sample->wait & 255) == WAIT_RUN_QUEUE;
 	row[CHECKPOINT] = sample->is_checkpoint;
 	row[SPILL] = sample->is_spill;
 	row[SAMPLES] = 1;
@@ -166,7 +173,8 @@ static unsigned needed_columns(uint64_t used)
 	return (uses(used, STACK_ID) || uses(used, PHASE) ? SELECTED_STACK : 0) |
 	       (uses(used, LABELS) ? SELECTED_LABELS : 0) |
 	       (uses(used, NODE) || uses(used, PHASE) ? SELECTED_NODE : 0) |
-	       (uses(used, PHASE) ? SELECTED_PHASE : 0) | (uses(used, WAIT) ? SELECTED_WAIT : 0) |
+	       (uses(used, PHASE) ? SELECTED_PHASE : 0) |
+	       (uses(used, WAIT) || uses(used, QUEUED) ? SELECTED_WAIT : 0) |
 	       (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
 	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0) | (uses(used, SPILL) ? SELECTED_SPILL : 0);
 }
@@ -195,11 +203,41 @@ static const char *text_of(const void *own, int64_t word)
 	return selected_samples_type(source->samples, (uint32_t)word);
 }
 
+static int read_shapes(sqlite3 *db, void *own)
+{
+	struct source *source = own;
+	sqlite3_stmt *row = NULL;
+	int code = sqlite3_prepare_v2(db, "SELECT stack_id, shape FROM temp.report_shapes WHERE shape", -1,
+	                              &row, NULL);
+
+	tally_free(&source->shapes);
+	source->shapes = (struct tally){ .keys = 1, .width = 2 };
+	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW) {
+		const int64_t stack = sqlite3_column_int64(row, 0);
+		const size_t at = tally_row(&source->shapes, &stack);
+
+		code = at == TALLY_NONE ? SQLITE_NOMEM : SQLITE_OK;
+		if (!code)
+			tally_at(&source->shapes, at)[1] = sqlite3_column_int64(row, 1);
+	}
+	sqlite3_finalize(row);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int64_t follow_stack(const void *own, size_t column, int64_t stack)
+{
+	const struct source *source = own;
+	const size_t at = column == SHAPE ? tally_find(&source->shapes, &stack) : TALLY_NONE;
+
+	return column == LAST_STACK ? stack : at == TALLY_NONE ? 0 : tally_at(&source->shapes, at)[1];
+}
+
 static void free_source(void *own)
 {
 	struct source *source = own;
 
 	selected_samples_free(source->samples);
+	tally_free(&source->shapes);
 }
 
 int selected_sums_replace(sqlite3 *db)
@@ -214,6 +252,10 @@ int selected_sums_replace(sqlite3 *db)
 		.read = read_samples,
 		.text = text_of,
 		.free_own = free_source,
+		.following = UINT64_C(1) << SHAPE | UINT64_C(1) << LAST_STACK,
+		.base = STACK_ID,
+		.begin_following = read_shapes,
+		.follow = follow_stack,
 	};
 
 	return grouped_replace(db, &made, &table);

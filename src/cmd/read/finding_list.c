@@ -154,24 +154,26 @@ static int find(sqlite3 *db, const struct finding *finding, sqlite3_stmt *insert
 	return COMMAND_FAILED;
 }
 
-void finding_list_prepare(sqlite3 *db)
+static const struct output silent = { .table.is_bare = true };
+
+int finding_list_begin(sqlite3 *db)
 {
+	const struct sql_parameter all[] = { { ":limit", "1000000" }, { NULL, NULL } };
+
 	/* What sql/read/findings.sql reads of it; its statements cannot be prepared before the first one has
 	 * run. */
-	run_sql_prepare(
-		db, "SELECT hash, program, phase, trace_type, wait, checkpoint, logged, is_worker, value, "
-		    "spread FROM temp.selected_sums");
+	run_sql_prepare(db, "SELECT hash, trace_type, wait, checkpoint, logged, is_worker, queued, value, "
+	                    "spread FROM temp.selected_sums;"
+	                    "SELECT hash, program, phase, trace_type, logged, is_worker, queued, value, "
+	                    "spread FROM temp.selected_sums");
+	return run_sql(db, sql_statement_lines, all, &silent);
 }
 
 int finding_list_make(sqlite3 *db)
 {
-	const struct sql_parameter all[] = { { ":limit", "1000000" }, { NULL, NULL } };
-	const struct output silent = { .table.is_bare = true };
 	sqlite3_stmt *insertion = NULL;
 	int result = add_functions(db);
 
-	if (!result)
-		result = run_sql(db, sql_statement_lines, all, &silent);
 	if (!result)
 		result = run_sql(db, sql_findings, NULL, &silent);
 	if (!result)

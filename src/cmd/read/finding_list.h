@@ -7,11 +7,11 @@
 
 #include <sqlite3.h>
 
-/* Tells virtual tables what finding_list_make() will ask (run_sql_prepare()). */
-void finding_list_prepare(sqlite3 *db);
+/* Makes temp.lines, of all statements that are selected (cmd/file/selection.h), and tells virtual tables what
+ * finding_list_make() will ask (run_sql_prepare()). A command_result, after a complaint, like below. */
+int finding_list_begin(sqlite3 *db);
 
-/* Makes the table for the runs that are selected (cmd/file/selection.h). It makes temp.lines, too. A
- * command_result, after a complaint. */
+/* Makes the table; after finding_list_begin(). */
 int finding_list_make(sqlite3 *db);
 
 /* The findings that could save at least 1 % of the time, and all findings that are not about time, as if they

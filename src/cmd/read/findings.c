@@ -124,6 +124,8 @@ static int run(int argc, char **argv)
 		return result ? result : COMMAND_FAILED;
 	result = selection_require(db, argv[0], &selection);
 	if (!result)
+		result = finding_list_begin(db);
+	if (!result)
 		result = finding_list_make(db);
 	if (!result)
 		result = is_text ? print_findings(db)

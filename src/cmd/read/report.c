@@ -59,7 +59,7 @@ static const struct part {
 	const char *needs; /* rows of this, else neither it nor its title is shown; NULL: it always is */
 	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_samples, "reading samples", true, false, NULL, NULL }, /* for those that follow */
+	{ NULL, sql_report_samples, NULL, true, false, NULL, NULL }, /* for those that follow */
 	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
 	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
@@ -77,8 +77,15 @@ static const struct part {
 	{ "Top functions", sql_report_functions, "adding up functions", false, true, NULL, NULL },
 	{ "Top stacks, leaf first", sql_report_stacks, "adding up stacks", false, true, NULL, NULL },
 	{ "Top waits, leaf first", sql_report_wait_stacks, "adding up waits", false, false,
-	  "SELECT 1 FROM temp.report_samples WHERE trace_type = 'OffCPU'", NULL },
+	  "SELECT 1 FROM temp.report_waits", NULL },
 };
+
+/* What the views of sql/report/samples.sql read. */
+static const char samples_read[] =
+	"SELECT trace_type, stack_id, wait, logged, finished, samples, value, spread, longest FROM "
+	"temp.selected_sums;"
+	"SELECT series, trace_type, finished, is_worker, samples, value, spread, stretches, changes FROM "
+	"temp.selected_sums";
 
 static bool has_rows(sqlite3 *db, const char *sql)
 {
@@ -179,13 +186,11 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 
 	/* What these need of the samples is summed up in one pass. causes.sql can be prepared when there are
 	 * lines. */
-	int result = run_sql(db, sql_statement_lines, NULL,
-	                     &(struct output){ .table.is_bare = true, .doing = "adding up statements" });
+	int result = finding_list_begin(db);
 	if (statements > 1)
 		run_sql_prepare(db, sql_causes);
-	run_sql_prepare(db, sql_report_samples);
+	run_sql_prepare(db, samples_read);
 	run_sql_prepare(db, sql_plan_nodes);
-	finding_list_prepare(db);
 	if (!result)
 		result = print_findings(db);
 	if (!result && statements > 1)

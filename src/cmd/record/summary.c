@@ -185,7 +185,7 @@ static void tell_findings(const struct recording *recording, const struct summar
 	progress_limit(FINDINGS_SECONDS);
 	complain_hold(); /* what is wrong with the file was said */
 	db = selection_open(recording->path, &all);
-	is_made = db && finding_list_make(db) == COMMAND_FINE;
+	is_made = db && finding_list_begin(db) == COMMAND_FINE && finding_list_make(db) == COMMAND_FINE;
 	free(complain_detach());
 	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
 		complain("what changes that: queryprof findings %s", recording_path);
