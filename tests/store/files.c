@@ -8,6 +8,7 @@
 
 #include "queryprof.h"
 #include "store/file/database.h"
+#include "store/file/file_image.h"
 #include "store/file/schema.h"
 #include "support.h"
 
@@ -65,11 +66,73 @@ static void new_file_has_the_schema(void **state)
 	sqlite3_close(model);
 }
 
+static sqlite3 *open_unread(const char *path)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	return db;
+}
+
+static bool is_untouched(const char *path)
+{
+	sqlite3 *db = open_unread(path);
+	bool is_untouched = file_image_is_untouched(db);
+
+	sqlite3_close(db);
+	return is_untouched;
+}
+
+/* A byte of the file that SQLite does not look at, in the last page's end. */
+static void change_byte(const char *path, long at, int byte)
+{
+	FILE *file = fopen(path, "r+");
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, at, SEEK_END), 0);
+	assert_int_equal(fputc(byte, file), byte);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Only as long as nothing was written, whether it is in the log or in the file. */
+static void untouched_file_is_known(void **state)
+{
+	const struct database_limits limits = { .wal_bytes = MB };
+	char path[512], *error = NULL;
+	struct database database;
+	bool is_made;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s", in_folder("untouched.db"));
+	assert_int_equal(database_touch(path, &limits, &is_made, &error), QP_OK);
+	assert_true(is_made);
+	assert_true(is_untouched(path));
+	/* Another opening changes nothing, and does not look at the tables. */
+	assert_int_equal(database_open(&database, path, &limits, &error), QP_OK);
+	database_close(&database, true);
+	assert_true(is_untouched(path));
+
+	assert_int_equal(database_open(&database, path, &limits, &error), QP_OK);
+	assert_int_equal(
+		sqlite3_exec(database.db, "INSERT INTO losses VALUES (1, 'x', 0, 0, 0, 0)", NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_false(is_untouched(path)); /* the log has it */
+	database_close(&database, true);
+	assert_false(is_untouched(path));
+
+	snprintf(path, sizeof(path), "%s", in_folder("changed.db"));
+	assert_int_equal(database_touch(path, &limits, &is_made, &error), QP_OK);
+	assert_true(is_untouched(path));
+	change_byte(path, -1, 'x');
+	assert_false(is_untouched(path));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(new_file_has_the_schema),
+		TEST(untouched_file_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,7 @@
 #include "cmd/ui/progress.h"
 #include "sql/trace_file_functions.h"
 #include "store/file/database.h"
+#include "store/file/file_image.h"
 #include "store/file/schema.h"
 #include "store/file/upgrade.h"
 #include "store/store.h"
@@ -84,13 +85,21 @@ char *trace_file_uri(const char *path)
 	return sqlite3_str_finish(uri);
 }
 
-static int open_connection(const char *path, sqlite3 **db)
+/* SQLite reads nothing of it. */
+static int open_unread(const char *path, sqlite3 **db)
 {
 	char *uri = trace_file_uri(path);
 	int code = uri ? sqlite3_open_v2(uri, db,
 	                                 SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, "unix")
 	               : SQLITE_NOMEM;
 	sqlite3_free(uri);
+	return code;
+}
+
+static int open_connection(const char *path, sqlite3 **db)
+{
+	int code = open_unread(path, db);
+
 	if (code == SQLITE_OK) {
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -316,6 +325,15 @@ sqlite3 *trace_file_open(const char *path)
 sqlite3 *trace_file_open_tables(const char *path)
 {
 	return open_with(path, adopt_tables);
+}
+
+bool trace_file_is_untouched(const char *path)
+{
+	sqlite3 *db = NULL;
+	bool is_untouched = open_unread(path, &db) == SQLITE_OK && file_image_is_untouched(db);
+
+	sqlite3_close(db);
+	return is_untouched;
 }
 
 bool trace_file_is_pulled(sqlite3 *db)

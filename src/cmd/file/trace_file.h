@@ -20,6 +20,9 @@ sqlite3 *trace_file_open_tables(const char *path);
 
 void trace_file_close(sqlite3 *db);
 
+/* Whether nothing was written to the file since queryprof made it. Says nothing. */
+bool trace_file_is_untouched(const char *path);
+
 /* Whether `queryprof pull` made it: it lacks what sql/pull/load.sql does not bring. */
 bool trace_file_is_pulled(sqlite3 *db);
 

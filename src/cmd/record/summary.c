@@ -107,11 +107,15 @@ static void sum_callers(sqlite3 *db, const struct recording *recording, struct s
 
 static bool summarize(const struct recording *recording, struct summary *summary)
 {
-	sqlite3 *db = trace_file_open_tables(recording->path);
+	sqlite3 *db;
 	sqlite3_stmt *row = NULL;
 	bool found = false;
 	int code;
 
+	/* SQLite would parse the whole schema, which takes more time than all else of a short recording. */
+	if (trace_file_is_untouched(recording->path))
+		return true;
+	db = trace_file_open_tables(recording->path);
 	if (!db)
 		return false;
 	progress_limit(SUMMARY_SECONDS);

@@ -299,8 +299,9 @@ static int open_with(struct database *database, const char *path, const struct d
 	if (!code) {
 		sqlite3_busy_handler(database->db, on_busy, (void *)&limits->contention);
 		database->is_made = file_image_write(database->db);
-		code = is_checked && !database->is_made ? prepare_file(database->db, path, limits, error)
-		                                        : open_log(database->db, path, error);
+		code = is_checked && !database->is_made && !file_image_is_untouched(database->db)
+		               ? prepare_file(database->db, path, limits, error)
+		               : open_log(database->db, path, error);
 	}
 	if (!code && !guard_lock(&database->guard, &limits->contention)) {
 		*error = text_format("%s: locked by another process", path);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct piece {
 	uint32_t at, size; /* in the image; in `bytes` the pieces follow each other */
@@ -19,6 +20,7 @@ struct piece {
 
 #define SECTOR 512
 
+/* All but the identity, which is random. */
 static void unpack(unsigned char *image)
 {
 	const unsigned char *bytes = file_image_bytes;
@@ -27,7 +29,6 @@ static void unpack(unsigned char *image)
 		memcpy(image + file_image_pieces[i].at, bytes, file_image_pieces[i].size);
 		bytes += file_image_pieces[i].size;
 	}
-	sqlite3_randomness(FILE_IMAGE_IDENTITY_SIZE, image + FILE_IMAGE_IDENTITY);
 }
 
 /* SQLite writes less than 128 KiB at a time. */
@@ -55,6 +56,7 @@ static bool write_image(sqlite3_file *file)
 		return false;
 	}
 	unpack(image);
+	sqlite3_randomness(FILE_IMAGE_IDENTITY_SIZE, image + FILE_IMAGE_IDENTITY);
 	is_written = put(file, file_image_empty, SECTOR, 0) &&
 	             put(file, image + SECTOR, FILE_IMAGE_SIZE - SECTOR, SECTOR) &&
 	             put(file, image, SECTOR, 0);
@@ -64,16 +66,63 @@ static bool write_image(sqlite3_file *file)
 	return is_written;
 }
 
-bool file_image_write(sqlite3 *db)
+/* NULL: it has none. */
+static sqlite3_file *file_of(sqlite3 *db)
 {
 	sqlite3_file *file = NULL;
+
+	return !sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) && file && file->pMethods
+	               ? file
+	               : NULL;
+}
+
+bool file_image_write(sqlite3 *db)
+{
+	sqlite3_file *file = file_of(db);
 	bool is_written = false;
 
-	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) || !file || !file->pMethods)
+	if (!file)
 		return false;
 	if (!file->pMethods->xLock(file, SQLITE_LOCK_SHARED)) {
 		is_written = !file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) && write_image(file);
 		file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 	}
 	return is_written;
+}
+
+/* The bytes of the image, and what the file has there. */
+static bool is_image(sqlite3_file *file)
+{
+	unsigned char *image = calloc(2, FILE_IMAGE_SIZE), *found = image ? image + FILE_IMAGE_SIZE : NULL;
+	bool is_same = image && !file->pMethods->xRead(file, found, FILE_IMAGE_SIZE, 0);
+
+	if (is_same) {
+		unpack(image);
+		memset(found + FILE_IMAGE_IDENTITY, 0, FILE_IMAGE_IDENTITY_SIZE);
+		memset(image + FILE_IMAGE_IDENTITY, 0, FILE_IMAGE_IDENTITY_SIZE);
+		is_same = !memcmp(image, found, FILE_IMAGE_SIZE);
+	}
+	free(image);
+	return is_same;
+}
+
+static bool has_log(sqlite3 *db)
+{
+	struct stat status;
+
+	return !stat(sqlite3_filename_wal(sqlite3_db_filename(db, "main")), &status) && status.st_size;
+}
+
+bool file_image_is_untouched(sqlite3 *db)
+{
+	sqlite3_file *file = file_of(db);
+	sqlite3_int64 size;
+	bool is_untouched;
+
+	if (!file || file->pMethods->xFileSize(file, &size) || size != FILE_IMAGE_SIZE || has_log(db) ||
+	    file->pMethods->xLock(file, SQLITE_LOCK_SHARED))
+		return false;
+	is_untouched = is_image(file) && !has_log(db);
+	file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
+	return is_untouched;
 }

@@ -14,4 +14,9 @@
  * or database, and reports the error when it writes. */
 bool file_image_write(sqlite3 *db);
 
+/* Whether the connection's file is such an image, in which nothing was written since, and has no log. So it
+ * has no content, and its tables need no check. The connection has not read the file. False also if another
+ * process keeps the file locked. */
+bool file_image_is_untouched(sqlite3 *db);
+
 #endif
