@@ -110,6 +110,39 @@ void recorded_rest(struct recorded *recorded)
 		writer_close(&recorded->writer, false);
 }
 
+/* The next process that has something to store needs the same connection. */
+static void keep_file(struct recorded *recorded)
+{
+	struct collection *to = recorded->to;
+	struct writer *writer = &recorded->writer;
+
+	if (to->keeps_file && !to->kept.db && recorded->has_writer && writer->database.db &&
+	    sqlite3_get_autocommit(writer->database.db))
+		to->kept = writer_detach(writer);
+}
+
+static void close_kept(struct collection *to)
+{
+	if (to->kept.db)
+		database_close(&to->kept, false);
+}
+
+sqlite3 *collection_kept(struct collection *collection)
+{
+	if (collection->kept.db && !guard_is_at(&collection->kept.guard, collection->file.path))
+		close_kept(collection);
+	return collection->kept.db;
+}
+
+static bool adopt_kept(struct writer *writer, struct collection *to)
+{
+	if (!collection_kept(to))
+		return false;
+	writer_adopt(writer, to->file.path, to->kept);
+	to->kept = DATABASE_CLOSED;
+	return true;
+}
+
 /* Open, and still the file that its path names. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
@@ -126,6 +159,8 @@ static int open_file(struct recorded *recorded, char **error)
 	if (writer->database.db && guard_is_at(&writer->database.guard, path))
 		return QP_OK;
 	recorded_rest(recorded);
+	if (adopt_kept(writer, recorded->to))
+		return QP_OK;
 	code = writer_open(writer, path, &limits, error);
 	while (code == DATABASE_LOCKED && !give_up(recorded)) {
 		free(*error);
@@ -466,6 +501,7 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 	} else if (errno == ENOMEM) {
 		losses_note(&to->losses, "out of memory for a copy of a process's records", 0, 1);
 	}
+	keep_file(recorded);
 	recorded_rest(recorded);
 	if (recorded->has_writer)
 		writer_free(&recorded->writer);
@@ -476,13 +512,14 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 	free(recorded);
 }
 
-void collection_fold(const struct collection *collection)
+void collection_fold(struct collection *collection)
 {
 	const struct database_limits limits = { .wal_bytes =
 		                                        retention_wal_bytes(collection->file.max_bytes) };
 	char *error = NULL;
 	bool is_made;
 
+	close_kept(collection);
 	/* An error was reported when there was something to store. */
 	database_touch(collection->file.path, &limits, &is_made, &error);
 	free(error);

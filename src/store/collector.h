@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/file/database.h"
 #include "store/write/losses.h"
 #include "store/written_file.h"
 
@@ -28,6 +29,10 @@ struct collection {
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that the file does not have */
+	/* With `keeps_file` a process that ends leaves its connection to the next one; `kept.db` NULL: there
+	 * is none. collection_fold() closes it. */
+	bool keeps_file;
+	struct database kept;
 	/* Since when other processes have had the file locked, without interruption; 0: the last
 	 * attempt succeeded. */
 	int64_t locked_since_ns, locked_until_ns;
@@ -53,7 +58,10 @@ void recorded_rest(struct recorded *recorded);
  * lost. Frees `recorded`. */
 void recorded_end(struct recorded *recorded, struct collection *to);
 
+/* The connection that is kept, if it has the file that the path names now. NULL: there is none. */
+sqlite3 *collection_kept(struct collection *collection);
+
 /* Nothing more comes for now: the log is checkpointed into the file if no other connection has it open. */
-void collection_fold(const struct collection *collection);
+void collection_fold(struct collection *collection);
 
 #endif

@@ -221,16 +221,19 @@ static bool adopt(sqlite3 *db, const char *path)
 	return fine;
 }
 
-static bool adopt_tables(sqlite3 *db, const char *path)
+bool trace_file_use_tables(sqlite3 *db, const char *path)
 {
-	if (!check_identity(db, path))
-		return false;
 	if (words_add(db) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}
 	progress_watch(db);
 	return true;
+}
+
+static bool adopt_tables(sqlite3 *db, const char *path)
+{
+	return check_identity(db, path) && trace_file_use_tables(db, path);
 }
 
 /* A file in the same folder whose name is like that one's. */

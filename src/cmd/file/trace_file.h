@@ -18,6 +18,9 @@ sqlite3 *trace_file_open(const char *path);
  * statements that read tables, of a file of this version. */
 sqlite3 *trace_file_open_tables(const char *path);
 
+/* Gives that function to a connection that queryprof writes with. False after a complaint. */
+bool trace_file_use_tables(sqlite3 *db, const char *path);
+
 void trace_file_close(sqlite3 *db);
 
 /* Whether nothing was written to the file since queryprof made it. Says nothing. */

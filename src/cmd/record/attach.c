@@ -308,7 +308,7 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	recording_watch(&recording);
 	if (!attach(process, library)) {
 		end_keeper(keeper);
-		rings_finish();
+		collection_fold(rings_finish());
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();

@@ -19,7 +19,7 @@ struct recording {
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
 	int64_t before; /* the newest process that it knows */
 	int64_t runs_before; /* that were counted */
-	const struct collection *collection;
+	struct collection *collection;
 };
 
 /* The name of the command that complains, and the options that were given. */

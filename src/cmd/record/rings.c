@@ -258,6 +258,7 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.collection.file.path = (char *)path;
 	rings.collection.file.max_bytes = max_bytes;
 	rings.collection.interval_ns = STORE_NS;
+	rings.collection.keeps_file = true;
 	rings.file = open(path, O_PATH | O_CLOEXEC);
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
@@ -265,8 +266,8 @@ void rings_watch(const char *path, int64_t max_bytes)
 	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 }
 
-/* No connection stays open: one of SQLite's is its own process's. */
-const struct collection *rings_finish(void)
+/* No connection stays open but the one that is kept: one of SQLite's is its own process's. */
+struct collection *rings_finish(void)
 {
 	if (rings.has_thread && write(rings.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
 		pthread_join(rings.thread, NULL);
@@ -274,8 +275,6 @@ const struct collection *rings_finish(void)
 	for (size_t i = 0; i < rings.guests.count; i++)
 		if (rings.guests.items[i].connection < 0)
 			recorded_rest(rings.guests.items[i].recorded);
-	if (rings.collection.file.path)
-		collection_fold(&rings.collection);
 	return &rings.collection;
 }
 

@@ -21,8 +21,9 @@ void rings_cancel(void);
 /* Begins to store, on a thread of its own. With all signals blocked. */
 void rings_watch(const char *path, int64_t max_bytes);
 
-/* Ends it. All that was recorded before the call is stored afterwards. */
-const struct collection *rings_finish(void);
+/* Ends it. All that was recorded before the call is stored afterwards. collection_fold() follows, before this
+ * process has a child. */
+struct collection *rings_finish(void);
 
 /* Then: goes on storing in a process of its own until the last process of the recording is gone;
  * `is_any_left` says whether one runs, and `at_end` is called at the end, both there. Returns in the calling

@@ -105,6 +105,17 @@ static void sum_callers(sqlite3 *db, const struct recording *recording, struct s
 	sqlite3_finalize(row);
 }
 
+/* The file's tables. For a short recording SQLite's parsing of the schema takes more time than all else: the
+ * collector's connection has done that. */
+static sqlite3 *open_tables(const struct recording *recording)
+{
+	sqlite3 *kept = collection_kept(recording->collection);
+
+	if (!kept)
+		return trace_file_open_tables(recording->path);
+	return trace_file_use_tables(kept, recording->path) ? kept : NULL;
+}
+
 static bool summarize(const struct recording *recording, struct summary *summary)
 {
 	sqlite3 *db;
@@ -112,10 +123,9 @@ static bool summarize(const struct recording *recording, struct summary *summary
 	bool found = false;
 	int code;
 
-	/* SQLite would parse the whole schema, which takes more time than all else of a short recording. */
-	if (trace_file_is_untouched(recording->path))
+	if (!recording->collection->kept.db && trace_file_is_untouched(recording->path))
 		return true;
-	db = trace_file_open_tables(recording->path);
+	db = open_tables(recording);
 	if (!db)
 		return false;
 	progress_limit(SUMMARY_SECONDS);
@@ -142,7 +152,8 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		note_end(db, code, summary);
 	}
 	sqlite3_finalize(row);
-	trace_file_close(db);
+	if (db != recording->collection->kept.db)
+		trace_file_close(db);
 	return found || summary->is_late;
 }
 
@@ -209,6 +220,8 @@ void summary_print(const struct recording *recording, const char *program, int s
 {
 	struct summary found = { .losses = recording->collection->losses };
 	bool is_read = summarize(recording, &found); /* has complained if not */
+
+	collection_fold(recording->collection);
 	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
 
 	if (is_empty)

@@ -176,6 +176,13 @@ void writer_forget_statements(struct writer *writer)
 	writer->kept.count = 0;
 }
 
+static void use_connection(struct writer *writer)
+{
+	made_table_add(writer->database.db, &span_rows_to_write, writer); /* the statements fail without */
+	made_table_add(writer->database.db, &samples_to_write, writer);
+	writer_wait_when_busy(writer);
+}
+
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error)
 {
 	struct database_limits patient = *limits;
@@ -184,12 +191,16 @@ int writer_open(struct writer *writer, const char *path, const struct database_l
 	patient.contention = writer->contention;
 	code = database_open(&writer->database, path, &patient, error);
 	writer->path = path;
-	if (code)
-		return code;
-	made_table_add(writer->database.db, &span_rows_to_write, writer); /* the statements fail without */
-	made_table_add(writer->database.db, &samples_to_write, writer);
-	writer_wait_when_busy(writer);
-	return QP_OK;
+	if (!code)
+		use_connection(writer);
+	return code;
+}
+
+void writer_adopt(struct writer *writer, const char *path, struct database database)
+{
+	writer->database = database;
+	writer->path = path;
+	use_connection(writer);
 }
 
 static void finalize(struct prepared *prepared)
@@ -197,11 +208,29 @@ static void finalize(struct prepared *prepared)
 	sqlite3_finalize(prepared->statement);
 }
 
-void writer_close(struct writer *writer, bool last)
+static void finalize_all(struct writer *writer)
 {
 	each_prepared(writer, finalize);
 	for (size_t i = 0; i < writer->kept.count; i++)
 		sqlite3_finalize(writer->kept.items[i].statement);
 	writer_forget_statements(writer);
+}
+
+void writer_close(struct writer *writer, bool last)
+{
+	finalize_all(writer);
 	database_close(&writer->database, last);
+}
+
+struct database writer_detach(struct writer *writer)
+{
+	struct database database = writer->database;
+
+	finalize_all(writer);
+	/* These have the writer until another one adopts the connection. */
+	made_table_add(database.db, &span_rows_to_write, NULL);
+	made_table_add(database.db, &samples_to_write, NULL);
+	sqlite3_busy_handler(database.db, NULL, NULL);
+	writer->database = DATABASE_CLOSED;
+	return database;
 }

@@ -18,6 +18,11 @@ void writer_reset_identity(struct writer *writer);
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
 
+/* The open file without the writer, and as another writer's: SQLite has parsed the schema already, which
+ * takes longer than storing what a short process has recorded. */
+struct database writer_detach(struct writer *writer);
+void writer_adopt(struct writer *writer, const char *path, struct database database);
+
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
