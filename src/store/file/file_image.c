@@ -19,15 +19,22 @@ struct piece {
 #include "file_image_bytes.h" /* made by the build, by make_file_image.c */
 
 #define SECTOR 512
+#define PAGE 4096u
 
-/* All but the identity, which is random. */
-static void unpack(unsigned char *image)
+/* Bytes of the image from `at` on. Not its identity, which is random. */
+static void fill(unsigned char *to, uint32_t at, uint32_t size)
 {
 	const unsigned char *bytes = file_image_bytes;
 
+	memset(to, 0, size);
 	for (size_t i = 0; i < sizeof(file_image_pieces) / sizeof(*file_image_pieces); i++) {
-		memcpy(image + file_image_pieces[i].at, bytes, file_image_pieces[i].size);
-		bytes += file_image_pieces[i].size;
+		const struct piece *piece = &file_image_pieces[i];
+		uint32_t from = piece->at > at ? piece->at : at;
+		uint32_t end = piece->at + piece->size < at + size ? piece->at + piece->size : at + size;
+
+		if (from < end)
+			memcpy(to + (from - at), bytes + (from - piece->at), end - from);
+		bytes += piece->size;
 	}
 }
 
@@ -55,7 +62,7 @@ static bool write_image(sqlite3_file *file)
 		free(image);
 		return false;
 	}
-	unpack(image);
+	fill(image, 0, FILE_IMAGE_SIZE);
 	sqlite3_randomness(FILE_IMAGE_IDENTITY_SIZE, image + FILE_IMAGE_IDENTITY);
 	is_written = put(file, file_image_empty, SECTOR, 0) &&
 	             put(file, image + SECTOR, FILE_IMAGE_SIZE - SECTOR, SECTOR) &&
@@ -90,20 +97,24 @@ bool file_image_write(sqlite3 *db)
 	return is_written;
 }
 
-/* The bytes of the image, and what the file has there. */
+/* Page by page: memory that a process has not touched yet costs more than to read the file. */
 static bool is_image(sqlite3_file *file)
 {
-	unsigned char *image = calloc(2, FILE_IMAGE_SIZE), *found = image ? image + FILE_IMAGE_SIZE : NULL;
-	bool is_same = image && !file->pMethods->xRead(file, found, FILE_IMAGE_SIZE, 0);
+	unsigned char wanted[PAGE], found[PAGE];
 
-	if (is_same) {
-		unpack(image);
-		memset(found + FILE_IMAGE_IDENTITY, 0, FILE_IMAGE_IDENTITY_SIZE);
-		memset(image + FILE_IMAGE_IDENTITY, 0, FILE_IMAGE_IDENTITY_SIZE);
-		is_same = !memcmp(image, found, FILE_IMAGE_SIZE);
+	_Static_assert(FILE_IMAGE_SIZE % PAGE == 0, "whole pages");
+	for (uint32_t at = 0; at < FILE_IMAGE_SIZE; at += PAGE) {
+		if (file->pMethods->xRead(file, found, PAGE, at))
+			return false;
+		fill(wanted, at, PAGE);
+		for (uint32_t i = FILE_IMAGE_IDENTITY; i < FILE_IMAGE_IDENTITY + FILE_IMAGE_IDENTITY_SIZE;
+		     i++)
+			if (i - at < PAGE)
+				found[i - at] = wanted[i - at] = 0;
+		if (memcmp(wanted, found, PAGE) != 0)
+			return false;
 	}
-	free(image);
-	return is_same;
+	return true;
 }
 
 static bool has_log(sqlite3 *db)
