@@ -42,8 +42,7 @@ void shared_entries_detach_in_child(struct shared_entries *entries);
 /* A new entry; NULL: there is no such memory, or it is full. */
 void *shared_entries_acquire(struct shared_entries *entries);
 
-/* --- in the other process, which has copies ---------------------------------------------------------------
- */
+/* --- in the other process, which has copies ------------------------------------------------------- */
 
 uint32_t shared_entries_count(const struct shared_entries *entries, const void *copy);
 

@@ -10,8 +10,7 @@
 
 struct shared_entries transaction_states = SHARED_ENTRIES(struct transaction_states, number);
 
-/* --- copies: of a process that writes at any moment -------------------------------------------------------
- */
+/* --- copies: of a process that writes at any moment ----------------------------------------------- */
 
 static uint32_t count_of(const struct transaction_states *copy)
 {
@@ -33,8 +32,7 @@ const struct transaction_state *transaction_states_next(void *copy, uint32_t *fr
 	return NULL;
 }
 
-/* --- rows: of a process that runs, or is gone ------------------------------------------------------------
- */
+/* --- rows: of a process that runs, or is gone ----------------------------------------------------- */
 
 static bool is_open(const struct transaction_state *state, uint64_t until_ns, bool is_ended)
 {

@@ -20,8 +20,7 @@ struct ring;
 
 extern struct shared_entries transaction_states;
 
-/* --- in the other process, which has copies --------------------------------------------------------------
- */
+/* --- in the other process, which has copies ------------------------------------------------------- */
 
 /* The next open transaction from number `*from` on; advances `*from` past it. Texts end in a zero. NULL:
  * there is no further one. */

@@ -88,6 +88,9 @@ if os.waitpid(child, 0)[1] != 7 << 8:
 print("wrong" if wrong else "right")
 """
 
+ENDLESS_TEXT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+ENDLESS = "import sqlite3; print('ready', flush=True); sqlite3.connect(':memory:').execute('%s').fetchall()" % ENDLESS_TEXT
+
 
 class Hosts(Recording):
     def setUp(self):
@@ -222,6 +225,14 @@ class Attach(Hosts):
         command.wait()
         self.until(host, "SELECT sum(calls) FROM statement_counters")
         self.finish(host)
+
+    def test_begun_before(self):
+        """The statement that runs already is named."""
+        host = self.start(PYTHON, "-c", ENDLESS)
+        self.assertEqual(host.stdout.readline(), "ready\n")
+        command = self.begin(host)
+        said = self.interrupt(command)
+        self.assertIn("thread %d executed this statement already; it is recorded from its next call on: %s\n" % (host.pid, ENDLESS_TEXT), said)
 
     def test_forked(self):
         """A child that is forked meanwhile is recorded, and left with the others, however the command ends."""

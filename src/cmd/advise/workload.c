@@ -110,8 +110,7 @@ int workload_read(struct workload *workload, const char *path, const char *datab
 	return result;
 }
 
-/* --- preparing -------------------------------------------------------------------------------------------
- */
+/* --- preparing ------------------------------------------------------------------------------------ */
 
 static void refuse(struct recorded *one, const char *reason)
 {

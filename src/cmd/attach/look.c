@@ -83,8 +83,7 @@ static bool stop(struct looking *looking, struct look_thread *thread,
 	return true;
 }
 
-/* --- statements -------------------------------------------------------------------------------------------
- */
+/* --- statements ----------------------------------------------------------------------------------- */
 
 struct step {
 	const struct sqlite_code *code;
@@ -156,8 +155,7 @@ static void see_statements(struct looking *looking, struct look_thread *thread)
 		add_statement(looking, thread, &steps.list[i]);
 }
 
-/* --- a thread --------------------------------------------------------------------------------------------
- */
+/* --- a thread ------------------------------------------------------------------------------------- */
 
 static bool visit_any(void *context, Dwfl_Frame *frame, uint64_t address)
 {

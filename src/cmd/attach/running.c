@@ -74,8 +74,7 @@ static bool is_statement(pid_t process, uint64_t address, const struct sqlite_co
 	       is_member(process, address, connection);
 }
 
-/* --- candidates ------------------------------------------------------------------------------------------
- */
+/* --- candidates ----------------------------------------------------------------------------------- */
 
 static const unsigned kept_registers[RUNNING_REGISTERS] = { 3, 6, 12, 13, 14, 15 }; /* DWARF's numbers */
 
@@ -146,8 +145,7 @@ uint64_t running_statement(const struct running_frame *frame, const struct sqlit
 	return found;
 }
 
-/* --- its text ----------------------------------------------------------------------------------------------
- */
+/* --- its text ------------------------------------------------------------------------------------- */
 
 #define PIECE 4096
 

@@ -109,8 +109,7 @@ static void visit_database(struct database_locks *locks, const struct open_file 
 		add_database(locks, file, is_wal);
 }
 
-/* --- locks ------------------------------------------------------------------------------------------------
- */
+/* --- locks ---------------------------------------------------------------------------------------- */
 
 /* A line of /proc/locks. */
 struct locked_bytes {

@@ -68,8 +68,7 @@ static void bind_process(sqlite3_stmt *row, pid_t process)
 		bind_text(row, ":process_id", NULL);
 }
 
-/* --- stacks ------------------------------------------------------------------------------------------------
- */
+/* --- stacks --------------------------------------------------------------------------------------- */
 
 struct names {
 	char *list[LOOK_FRAMES];
@@ -129,8 +128,7 @@ static const struct sqlite_code *find_entry(const struct taking *taking, const s
 	return NULL;
 }
 
-/* --- waits
- * --------------------------------------------------------------------------------------------------- */
+/* --- waits ---------------------------------------------------------------------------------------- */
 
 static const struct {
 	int call;
@@ -200,8 +198,7 @@ static enum wait_cause cause_of(const struct taking *taking, const struct look_t
 	return cause == WAIT_SLEEP && is_sleep_of_sqlite(taking, thread, names) ? WAIT_LOCK : cause;
 }
 
-/* --- threads
- * -------------------------------------------------------------------------------------------------- */
+/* --- threads -------------------------------------------------------------------------------------- */
 
 static void add_run(struct taking *taking, const struct look_thread *thread, const struct names *names,
                     const struct look_statement *statement, uint32_t depth, uint32_t frame)
@@ -258,8 +255,7 @@ static void add_thread(struct taking *taking, const struct look_thread *thread)
 	free_names(&names);
 }
 
-/* --- files
- * ---------------------------------------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------------- */
 
 static void add_databases(struct taking *taking)
 {
@@ -284,8 +280,7 @@ static void add_databases(struct taking *taking)
 	database_locks_free(&locks);
 }
 
-/* --- all of it
- * -------------------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------------ */
 
 static const char insert_run[] = "INSERT INTO runs VALUES (:process_id, :program, :thread_id, :thread_name, "
 				 ":depth, :state, :wait_cause, "

@@ -23,9 +23,11 @@
 
 #include "base/clock.h"
 #include "cmd/attach/injection.h"
+#include "cmd/attach/look.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/line/moment.h"
 #include "cmd/push/background.h"
+#include "cmd/record/begun_before.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/recording.h"
@@ -128,12 +130,16 @@ static bool attach(pid_t process, const char *library)
 {
 	char sentence[SENTENCE_SIZE] = "";
 	struct injection injection = { 0 };
+	struct look *before = recording_quiet ? NULL : begun_before_look(process);
 	bool done = call(process, library, 0, &injection, sentence);
 
-	if (done)
+	if (done) {
 		say("attached to", process, &injection);
-	else
+		begun_before_say(before);
+	} else {
 		complain("attach: process %d cannot be recorded: %s", (int)process, sentence);
+		look_free(before);
+	}
 	return done;
 }
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The statements that a process executes when `attach` comes. The recorder sees them from their next call on,
+ * so the command names them.
+ */
+#ifndef QUERYPROF_CMD_RECORD_BEGUN_BEFORE_H
+#define QUERYPROF_CMD_RECORD_BEGUN_BEFORE_H
+
+#include <sys/types.h>
+
+struct look;
+
+/* Each thread is stopped for a moment (cmd/attach/look.h). NULL: nothing can be seen. */
+struct look *begun_before_look(pid_t process);
+
+/* Prints a line for each of the outermost statements, a few at most, and frees the look. */
+void begun_before_say(struct look *look);
+
+#endif
