@@ -44,7 +44,7 @@ class Nothing(Recording):
     def test_no_query(self):
         done = self.record(PYTHON, "-c", "import sqlite3; raise SystemExit(3)")
         self.assertEqual(done.returncode, 3)
-        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either none ran, or", done.stderr)
+        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either none began, or", done.stderr)
         done = self.record(PYTHON, "-c", "import os, sqlite3; sqlite3.connect(':memory:').execute('SELECT 1'); os.kill(os.getpid(), 9)",
                            options=("--setting", "trace_log_flush_interval_ms=3600000"))
         self.assertNotIn("reported no query", done.stderr)

@@ -303,7 +303,7 @@ bool explain_no_query(const char *path)
 		complain("%s: no query was sampled or followed, because all periods are 0", path);
 	else if (!has_counted(path) && !has_line(MARK_STARTED))
 		complain("%s: nothing was recorded: SQLite was loaded, but the process reported no query. "
-		         "Either none ran, or the process could not open a file (ulimit -n)",
+		         "Either none began, or the process could not open a file (ulimit -n)",
 		         path);
 	else if (!has_counted(path))
 		complain("%s: nothing was recorded: SQLite ran, but its process ended before anything was "
