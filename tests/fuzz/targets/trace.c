@@ -22,7 +22,7 @@
 #define NAME "damaged.trace"
 #define CHANGES_MAX 16
 #define WORDS_MAX 10
-#define KEPT_MAX 400 /* values of options */
+#define KEPT_MAX 800 /* values of options, columns of the file */
 
 static const char *const lines[][WORDS_MAX] = {
 	{ "queries", NAME },
