@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -260,8 +258,9 @@ static int copy_all(const struct source *source, const struct private_copies *co
 	return COMMAND_FINE;
 }
 
-static void remove_folder(const char *path)
+static void remove_folder(const void *context)
 {
+	const char *path = context;
 	DIR *folder = opendir(path);
 
 	for (const struct dirent *one; folder && (one = readdir(folder));)
@@ -270,36 +269,6 @@ static void remove_folder(const char *path)
 	if (folder)
 		closedir(folder);
 	rmdir(path);
-}
-
-/* A process that outlives this one by the time that it takes to remove the folder, whatever ends this one:
- * SIGKILL, too. It has none of this process's descriptors, and is in a session of its own, so Ctrl-C ends
- * only this one. */
-static bool start_keeper(struct private_copies *copies)
-{
-	int ends[2];
-	sigset_t all;
-	char byte;
-
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return false;
-	copies->keeper = fork();
-	if (copies->keeper == 0) {
-		sigfillset(&all);
-		sigprocmask(SIG_BLOCK, &all, NULL);
-		setsid();
-		dup2(ends[0], 0);
-		for (int fd = (int)sysconf(_SC_OPEN_MAX) < 65536 ? (int)sysconf(_SC_OPEN_MAX) : 65536;
-		     --fd > 0;)
-			close(fd);
-		while (read(0, &byte, 1) < 0 && errno == EINTR)
-			;
-		remove_folder(copies->folder);
-		_exit(0);
-	}
-	close(ends[0]);
-	copies->alive = ends[1];
-	return copies->keeper > 0;
 }
 
 static int make_folder(const char *command, struct private_copies *copies)
@@ -313,7 +282,7 @@ static int make_folder(const char *command, struct private_copies *copies)
 		copies->folder = NULL;
 		return COMMAND_FAILED;
 	}
-	if (!start_keeper(copies)) {
+	if (!keeper_start(&copies->keeper, false, remove_folder, copies->folder)) {
 		rmdir(copies->folder);
 		return complain("%s: the process that removes the copies: %s", command, strerror(errno));
 	}
@@ -328,7 +297,7 @@ int private_copies_make(const char *command, const char *path, struct private_co
 	struct source source = { .command = command, .given = path };
 	int result;
 
-	*copies = (struct private_copies){ .alive = -1 };
+	*copies = (struct private_copies){ .keeper.alive = -1 };
 	progress_begin("copying the database");
 	/* The keeper begins before the files are open, or it would have them open, too. */
 	result = make_folder(command, copies);
@@ -355,13 +324,9 @@ int private_copies_make(const char *command, const char *path, struct private_co
 
 void private_copies_remove(struct private_copies *copies)
 {
-	if (copies->alive >= 0) {
-		close(copies->alive);
-		while (waitpid(copies->keeper, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
+	keeper_clean_up(&copies->keeper);
 	for (int i = 0; i < PRIVATE_COPIES; i++)
 		free(copies->paths[i]);
 	free(copies->folder);
-	*copies = (struct private_copies){ .alive = -1 };
+	*copies = (struct private_copies){ .keeper.alive = -1 };
 }

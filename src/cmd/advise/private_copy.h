@@ -11,14 +11,15 @@
 
 #include <stdint.h>
 
+#include "cmd/ui/keeper.h"
+
 #define PRIVATE_COPIES 2
 
 struct private_copies {
 	char *folder;
 	char *paths[PRIVATE_COPIES];
-	int64_t bytes; /* of the database and its log */
-	int alive;     /* a pipe: if its last writer ends, a process of its own removes the folder */
-	int keeper;    /* that process */
+	int64_t bytes;        /* of the database and its log */
+	struct keeper keeper; /* removes the folder */
 };
 
 /* Makes the copies in a private folder in TMPDIR. `command` begins each complaint. If another process has the

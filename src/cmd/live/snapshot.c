@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cmd/live/values.h"
 #include "collect/open_runs.h"
 #include "collect/open_waits.h"
 #include "collect/transaction_states.h"
@@ -23,29 +24,13 @@ struct taking {
 
 /* --- values --------------------------------------------------------------------------------- */
 
-static void bind_text(sqlite3_stmt *row, const char *name, const char *text)
-{
-	const int index = sqlite3_bind_parameter_index(row, name);
-
-	if (text)
-		sqlite3_bind_text(row, index, text, -1, SQLITE_TRANSIENT);
-	else
-		sqlite3_bind_null(row, index);
-}
-
-static void bind_number(sqlite3_stmt *row, const char *name, uint64_t number)
-{
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, name),
-	                   number <= INT64_MAX ? (int64_t)number : INT64_MAX);
-}
-
 /* NULL unless it is known. */
 static void bind_number_if(sqlite3_stmt *row, const char *name, bool is_known, uint64_t number)
 {
 	if (is_known)
-		bind_number(row, name, number);
+		live_bind_number(row, name, number);
 	else
-		bind_text(row, name, NULL);
+		live_bind_text(row, name, NULL);
 }
 
 static void bind_key(sqlite3_stmt *row, const char *name, struct query_key key)
@@ -53,16 +38,7 @@ static void bind_key(sqlite3_stmt *row, const char *name, struct query_key key)
 	char text[37];
 
 	query_key_text(key, text);
-	bind_text(row, name, key.hi || key.lo ? text : "");
-}
-
-static void insert(struct taking *taking, sqlite3_stmt *row)
-{
-	const int code = sqlite3_step(row);
-
-	if (code != SQLITE_DONE && !taking->code)
-		taking->code = code;
-	sqlite3_reset(row);
+	live_bind_text(row, name, key.hi || key.lo ? text : "");
 }
 
 /* Of two readings of CLOCK_MONOTONIC; a stranger's may be anything. */
@@ -84,18 +60,18 @@ static void bind_wait(struct taking *taking, const struct open_run_view *run,
 	const bool is_call = wait->cause && wait->wait_ns - wait->wait_ns / 1000 <= call_ns;
 	uint64_t ns = is_lock ? now - wait->lock_since_ns : wait->wait_ns < call_ns ? wait->wait_ns : call_ns;
 
-	bind_text(taking->runs, ":wait_cause",
-	          wait_cause_name(is_lock   ? WAIT_LOCK
-	                          : is_call ? wait->cause
-	                                    : WAIT_NONE));
-	bind_text(taking->runs, ":wait_object",
-	          is_lock                   ? wait_lock_name(wait->lock)
-	          : is_call && wait->caused ? wait_cause_name(wait->caused)
-	                                    : "");
+	live_bind_text(taking->runs, ":wait_cause",
+	               wait_cause_name(is_lock   ? WAIT_LOCK
+	                               : is_call ? wait->cause
+	                                         : WAIT_NONE));
+	live_bind_text(taking->runs, ":wait_object",
+	               is_lock                   ? wait_lock_name(wait->lock)
+	               : is_call && wait->caused ? wait_cause_name(wait->caused)
+	                                         : "");
 	bind_number_if(taking->runs, ":wait_ns", is_lock || is_call, ns);
-	bind_number(taking->runs, ":holder_session_id", is_lock ? wait->holder_session : 0);
-	bind_number(taking->runs, ":holder_inner_id", is_lock ? wait->holder_process : 0);
-	bind_number(taking->runs, ":holder_thread_id", is_lock ? wait->holder_thread : 0);
+	live_bind_number(taking->runs, ":holder_session_id", is_lock ? wait->holder_session : 0);
+	live_bind_number(taking->runs, ":holder_inner_id", is_lock ? wait->holder_process : 0);
+	live_bind_number(taking->runs, ":holder_thread_id", is_lock ? wait->holder_thread : 0);
 }
 
 static void add_run(struct taking *taking, const struct open_run_view *run)
@@ -113,28 +89,28 @@ static void add_run(struct taking *taking, const struct open_run_view *run)
 	thread_id = wait.thread_id ? wait.thread_id : run->thread_id;
 	thread = live_thread_look(taking->process, thread_id);
 	inside = inside < elapsed && !run->has_threads ? inside : elapsed;
-	bind_number(taking->runs, ":process_id", (uint64_t)taking->process->pid);
+	live_bind_number(taking->runs, ":process_id", (uint64_t)taking->process->pid);
 	if (run->texts.query_id)
-		bind_text(taking->runs, ":query_id", run->texts.query_id);
+		live_bind_text(taking->runs, ":query_id", run->texts.query_id);
 	else
 		bind_key(taking->runs, ":query_id", run->key);
 	bind_key(taking->runs, ":initial_query_id", run->initial);
 	bind_key(taking->runs, ":parent_query_id", run->parent);
-	bind_number(taking->runs, ":thread_id", thread_id);
-	bind_text(taking->runs, ":thread_name", thread.name[0] ? thread.name : NULL);
-	bind_number(taking->runs, ":session_id", query_key_session(run->key));
-	bind_number(taking->runs, ":is_running", is_running);
-	bind_number(taking->runs, ":query_start_ns", run->start_ns + taking->realtime_offset_ns);
-	bind_number(taking->runs, ":elapsed_ns", elapsed);
+	live_bind_number(taking->runs, ":thread_id", thread_id);
+	live_bind_text(taking->runs, ":thread_name", thread.name[0] ? thread.name : NULL);
+	live_bind_number(taking->runs, ":session_id", query_key_session(run->key));
+	live_bind_number(taking->runs, ":is_running", is_running);
+	live_bind_number(taking->runs, ":query_start_ns", run->start_ns + taking->realtime_offset_ns);
+	live_bind_number(taking->runs, ":elapsed_ns", elapsed);
 	bind_number_if(taking->runs, ":call_ns", is_running, since(run->entered_ns, now));
-	bind_number(taking->runs, ":outside_ns", elapsed - inside);
-	bind_text(taking->runs, ":state", thread.state[0] ? thread.state : NULL);
-	bind_text(taking->runs, ":query", run->texts.text);
-	bind_number(taking->runs, ":is_cut", run->texts.is_cut);
-	bind_text(taking->runs, ":database", run->texts.database);
-	bind_text(taking->runs, ":library", run->texts.library ? run->texts.library : "");
+	live_bind_number(taking->runs, ":outside_ns", elapsed - inside);
+	live_bind_text(taking->runs, ":state", thread.state[0] ? thread.state : NULL);
+	live_bind_text(taking->runs, ":query", run->texts.text);
+	live_bind_number(taking->runs, ":is_cut", run->texts.is_cut);
+	live_bind_text(taking->runs, ":database", run->texts.database);
+	live_bind_text(taking->runs, ":library", run->texts.library ? run->texts.library : "");
 	bind_wait(taking, run, &wait);
-	insert(taking, taking->runs);
+	live_insert(taking->runs, &taking->code);
 	taking->snapshot->running += is_running;
 	taking->snapshot->between += !is_running;
 }
@@ -152,21 +128,21 @@ static void add_transaction(struct taking *taking, const struct transaction_stat
 	sqlite3_stmt *row = taking->transactions;
 	const struct live_thread thread = live_thread_look(taking->process, state->thread_id);
 
-	bind_number(row, ":process_id", (uint64_t)taking->process->pid);
-	bind_number(row, ":number", state->number);
-	bind_number(row, ":session_id", state->session);
-	bind_number(row, ":thread_id", state->thread_id);
-	bind_text(row, ":thread_name", thread.name[0] ? thread.name : NULL);
-	bind_text(row, ":state", thread.state[0] ? thread.state : NULL);
-	bind_number(row, ":age_ns", since(state->start_ns, taking->process->at_ns));
+	live_bind_number(row, ":process_id", (uint64_t)taking->process->pid);
+	live_bind_number(row, ":number", state->number);
+	live_bind_number(row, ":session_id", state->session);
+	live_bind_number(row, ":thread_id", state->thread_id);
+	live_bind_text(row, ":thread_name", thread.name[0] ? thread.name : NULL);
+	live_bind_text(row, ":state", thread.state[0] ? thread.state : NULL);
+	live_bind_number(row, ":age_ns", since(state->start_ns, taking->process->at_ns));
 	bind_hold(taking, ":write_lock_ns", &state->holds[HOLD_WRITE]);
 	bind_hold(taking, ":exclusive_lock_ns", &state->holds[HOLD_EXCLUSIVE]);
-	bind_number(row, ":statements", state->statements);
-	bind_text(row, ":database", state->path[0] ? state->path : NULL);
+	live_bind_number(row, ":statements", state->statements);
+	live_bind_text(row, ":database", state->path[0] ? state->path : NULL);
 	bind_key(row, ":first_query_id", state->first);
-	bind_text(row, ":first_query", state->text[0] ? state->text : NULL);
+	live_bind_text(row, ":first_query", state->text[0] ? state->text : NULL);
 	bind_key(row, ":last_query_id", state->last);
-	insert(taking, row);
+	live_insert(row, &taking->code);
 	taking->snapshot->transactions++;
 }
 
@@ -180,9 +156,9 @@ static void bind_program(sqlite3_stmt *row, const struct writer_identity *identi
 
 	snprintf(program, sizeof(program), "%s%s%s", executable ? executable + 1 : identity->executable,
 	         identity->script[0] ? " " : "", script ? script + 1 : identity->script);
-	bind_text(row, ":program", program);
-	bind_text(row, ":hostname", identity->hostname);
-	bind_number(row, ":inner_id", (uint64_t)identity->process_id);
+	live_bind_text(row, ":program", program);
+	live_bind_text(row, ":hostname", identity->hostname);
+	live_bind_number(row, ":inner_id", (uint64_t)identity->process_id);
 }
 
 static void add_process(struct taking *taking)
@@ -192,17 +168,17 @@ static void add_process(struct taking *taking)
 	struct open_run_view run;
 	uint32_t from = 0;
 
-	bind_number(taking->processes, ":process_id", (uint64_t)process->pid);
-	bind_number(taking->processes, ":is_read", process->is_open);
-	bind_number(taking->processes, ":changed", process->changed);
+	live_bind_number(taking->processes, ":process_id", (uint64_t)process->pid);
+	live_bind_number(taking->processes, ":is_read", process->is_open);
+	live_bind_number(taking->processes, ":changed", process->changed);
 	if (process->is_open) {
 		bind_program(taking->processes, &process->shared.identity);
 	} else {
-		bind_text(taking->processes, ":program", NULL);
-		bind_text(taking->processes, ":hostname", NULL);
-		bind_text(taking->processes, ":inner_id", NULL);
+		live_bind_text(taking->processes, ":program", NULL);
+		live_bind_text(taking->processes, ":hostname", NULL);
+		live_bind_text(taking->processes, ":inner_id", NULL);
 	}
-	insert(taking, taking->processes);
+	live_insert(taking->processes, &taking->code);
 	taking->snapshot->processes++;
 	taking->snapshot->unread += !process->is_open;
 	if (!process->is_open)
@@ -260,7 +236,7 @@ sqlite3_stmt *snapshot_prepare(sqlite3 *db, const struct snapshot *snapshot, con
 
 	if (sqlite3_prepare_v2(db, sql, -1, &rows, NULL) != SQLITE_OK)
 		return NULL;
-	bind_number(rows, ":now_ns", snapshot->now_ns);
-	bind_number(rows, ":from_ns", snapshot->now_ns - (uint64_t)seconds * NS_PER_S);
+	live_bind_number(rows, ":now_ns", snapshot->now_ns);
+	live_bind_number(rows, ":from_ns", snapshot->now_ns - (uint64_t)seconds * NS_PER_S);
 	return rows;
 }

@@ -14,6 +14,7 @@
 #include "cmd/live/database_locks.h"
 #include "cmd/live/foreign_space.h"
 #include "cmd/live/processes.h"
+#include "cmd/live/values.h"
 #include "cmd/ui/process_files.h"
 #include "sql_live_unrecorded_tables.h"
 #include "wire/wait.h"
@@ -30,30 +31,6 @@ struct taking {
 
 /* --- rows ----------------------------------------------------------------------------------------------- */
 
-static void bind_text(sqlite3_stmt *row, const char *name, const char *text)
-{
-	const int index = sqlite3_bind_parameter_index(row, name);
-
-	if (text)
-		sqlite3_bind_text(row, index, text, -1, SQLITE_TRANSIENT);
-	else
-		sqlite3_bind_null(row, index);
-}
-
-static void bind_number(sqlite3_stmt *row, const char *name, int64_t number)
-{
-	sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, name), number);
-}
-
-static void insert(struct taking *taking, sqlite3_stmt *row)
-{
-	const int code = sqlite3_step(row);
-
-	if (code != SQLITE_DONE && !taking->code)
-		taking->code = code;
-	sqlite3_reset(row);
-}
-
 static void bind_process(sqlite3_stmt *row, pid_t process)
 {
 	char name[16] = "";
@@ -61,11 +38,11 @@ static void bind_process(sqlite3_stmt *row, pid_t process)
 	if (process)
 		process_name(process, 0, name, sizeof(name));
 	text_blank_controls(name);
-	bind_text(row, ":program", name[0] ? name : NULL);
+	live_bind_text(row, ":program", name[0] ? name : NULL);
 	if (process)
-		bind_number(row, ":process_id", process);
+		live_bind_number(row, ":process_id", process);
 	else
-		bind_text(row, ":process_id", NULL);
+		live_bind_text(row, ":process_id", NULL);
 }
 
 /* --- stacks --------------------------------------------------------------------------------------- */
@@ -210,21 +187,21 @@ static void add_run(struct taking *taking, const struct look_thread *thread, con
 	char name[16];
 
 	process_name(unrecorded->process, thread->id, name, sizeof(name));
-	bind_number(taking->runs, ":process_id", unrecorded->process);
-	bind_text(taking->runs, ":program", unrecorded->program);
-	bind_number(taking->runs, ":thread_id", thread->id);
-	bind_text(taking->runs, ":thread_name", name[0] ? name : NULL);
-	bind_number(taking->runs, ":depth", depth);
-	bind_text(taking->runs, ":state", live_state_name(thread->state));
-	bind_text(taking->runs, ":wait_cause", wait_cause_name(cause));
-	bind_text(taking->runs, ":function", name_of(names, frame));
-	bind_text(taking->runs, ":query",
-	          statement && statement->size ? taking->look->texts + statement->text : NULL);
-	bind_number(taking->runs, ":is_cut", statement && statement->is_cut);
-	bind_text(taking->runs, ":library_path", code ? code->object->path : NULL);
-	bind_text(taking->runs, ":stack", stack);
-	bind_number(taking->runs, ":stack_is_truncated", !thread->is_whole);
-	insert(taking, taking->runs);
+	live_bind_number(taking->runs, ":process_id", unrecorded->process);
+	live_bind_text(taking->runs, ":program", unrecorded->program);
+	live_bind_number(taking->runs, ":thread_id", thread->id);
+	live_bind_text(taking->runs, ":thread_name", name[0] ? name : NULL);
+	live_bind_number(taking->runs, ":depth", depth);
+	live_bind_text(taking->runs, ":state", live_state_name(thread->state));
+	live_bind_text(taking->runs, ":wait_cause", wait_cause_name(cause));
+	live_bind_text(taking->runs, ":function", name_of(names, frame));
+	live_bind_text(taking->runs, ":query",
+	               statement && statement->size ? taking->look->texts + statement->text : NULL);
+	live_bind_number(taking->runs, ":is_cut", statement && statement->is_cut);
+	live_bind_text(taking->runs, ":library_path", code ? code->object->path : NULL);
+	live_bind_text(taking->runs, ":stack", stack);
+	live_bind_number(taking->runs, ":stack_is_truncated", !thread->is_whole);
+	live_insert(taking->runs, &taking->code);
 	sqlite3_free(stack);
 }
 
@@ -264,18 +241,18 @@ static void add_databases(struct taking *taking)
 	database_locks_read(&locks, taking->unrecorded->process);
 	taking->unrecorded->is_refused = locks.is_refused;
 	for (size_t i = 0; i < locks.databases.count; i++) {
-		bind_text(taking->databases, ":path", locks.databases.items[i].path);
-		bind_number(taking->databases, ":is_wal", locks.databases.items[i].is_wal);
-		insert(taking, taking->databases);
+		live_bind_text(taking->databases, ":path", locks.databases.items[i].path);
+		live_bind_number(taking->databases, ":is_wal", locks.databases.items[i].is_wal);
+		live_insert(taking->databases, &taking->code);
 	}
 	for (size_t i = 0; i < locks.locks.count; i++) {
 		const struct database_lock *lock = &locks.locks.items[i];
 
-		bind_text(taking->locks, ":database", locks.databases.items[lock->database].path);
-		bind_text(taking->locks, ":lock", wait_lock_name(lock->lock));
-		bind_number(taking->locks, ":is_exclusive", lock->is_exclusive);
+		live_bind_text(taking->locks, ":database", locks.databases.items[lock->database].path);
+		live_bind_text(taking->locks, ":lock", wait_lock_name(lock->lock));
+		live_bind_number(taking->locks, ":is_exclusive", lock->is_exclusive);
 		bind_process(taking->locks, lock->process);
-		insert(taking, taking->locks);
+		live_insert(taking->locks, &taking->code);
 	}
 	database_locks_free(&locks);
 }

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -28,6 +27,7 @@
 #include "cmd/line/moment.h"
 #include "cmd/push/background.h"
 #include "cmd/record/begun_before.h"
+#include "cmd/ui/keeper.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/recording.h"
@@ -191,50 +191,17 @@ static void detach(pid_t command, const char *library, unsigned attempts)
 
 /* --- if the command is killed -------------------------------------------------------------------- */
 
-/* A recorder whose command is gone would go on sampling, for nobody. So a child of the command, which a
- * terminal's signals do not reach, waits for the command's end and then detaches in its place. */
-static _Noreturn void become_keeper(pid_t parent, int command, const char *library)
+/* A recorder whose command is gone would go on sampling, for nobody. */
+struct kept {
+	pid_t command;
+	const char *library;
+};
+
+static void detach_later(const void *context)
 {
-	sigset_t all;
-	char byte;
-	ssize_t size;
+	const struct kept *kept = context;
 
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	setsid();
-	prctl(PR_SET_NAME, "queryprof: keep");
-	close(STDIN_FILENO);
-	close(STDOUT_FILENO);
-	while ((size = read(command, &byte, 1)) < 0 && errno == EINTR)
-		;
-	if (size == 0)
-		detach(parent, library, 60);
-	_exit(0);
-}
-
-/* Returns the descriptor that the command holds; -1: there is no child. */
-static int begin_keeper(const char *library)
-{
-	const pid_t parent = getpid();
-	int ends[2];
-	pid_t child;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return -1;
-	child = fork();
-	if (child == 0) {
-		close(ends[1]);
-		become_keeper(parent, ends[0], library);
-	}
-	close(ends[0]);
-	return ends[1];
-}
-
-/* Nothing is left to do for it. */
-static void end_keeper(int keeper)
-{
-	if (keeper >= 0 && write(keeper, "", 1) == 1)
-		close(keeper);
+	detach(kept->command, kept->library, 60);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------- */
@@ -296,11 +263,14 @@ static bool parse_limit(uint64_t *limit_ns)
 static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 {
 	struct recording recording = { .path = NULL };
-	int signals, process_fd, keeper = begin_keeper(library);
+	const struct kept kept = { getpid(), library };
+	struct keeper keeper;
+	int signals, process_fd;
 	sigset_t ending;
 
+	(void)keeper_start(&keeper, true, detach_later, &kept);
 	if (recording_begin(&recording)) {
-		end_keeper(keeper);
+		keeper_dismiss(&keeper);
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	sigemptyset(&ending);
@@ -313,14 +283,14 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	rings_open();
 	recording_watch(&recording);
 	if (!attach(process, library)) {
-		end_keeper(keeper);
+		keeper_dismiss(&keeper);
 		collection_fold(rings_finish());
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();
 	await_end(process, process_fd, signals, limit_ns);
 	detach(getpid(), library, 1);
-	end_keeper(keeper);
+	keeper_dismiss(&keeper);
 	recording.collection = rings_finish();
 	push_background_end();
 	summary_print(&recording, NULL, 0);
