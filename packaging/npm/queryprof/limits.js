@@ -65,23 +65,24 @@ function limits(connection, allowed, work) {
     setLabels(connection, labels);
     set(connection, before);
   };
-  const checked = (result) => {
-    setLabels(connection, labels);
+  const done = (result) => {
+    restore();
     check(connection, allowed, mark);
     return result;
+  };
+  const failed = (error) => {
+    restore();
+    throw error;
   };
   set(connection, WHILE);
   setLabels(connection, { ...labels, queryprof_limits: mark });
   let result;
   try {
     result = work();
-    if (typeof result?.then === 'function')
-      return result.then(checked).finally(restore);
-    return checked(result);
-  } finally {
-    if (typeof result?.then !== 'function')
-      restore();
+  } catch (error) {
+    failed(error);
   }
+  return typeof result?.then === 'function' ? result.then(done, failed) : done(result);
 }
 
 module.exports = { limits, LimitExceeded };
