@@ -161,7 +161,7 @@ static void prepare_one(struct recorded *one, struct connection *connection)
 	sqlite3_finalize(statement);
 }
 
-/* Runs each variant once and drops those that fail: an INSERT may find that its row exists. */
+/* Runs each variant once and drops those that fail, such as an INSERT of a row that exists already. */
 static void try_variants(struct recorded *one, struct connection *connection, int64_t run_ns, int64_t all_ns)
 {
 	const int64_t end = connection_clock_ns() + all_ns;

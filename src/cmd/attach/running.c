@@ -47,8 +47,8 @@ static bool is_vfs(pid_t process, uint64_t address)
 	return size && size < sizeof(name) && name[size] == '\0';
 }
 
-/* Its predecessor in the list, or the list's head, leads to it. Older versions have there the address of the
- * predecessor, newer ones that of its pointer. */
+/* Its predecessor in the list, or the list's head, leads to it. Older versions of SQLite store the
+ * predecessor's address there, newer ones the address of the pointer to the statement. */
 static bool is_member(pid_t process, uint64_t statement, uint64_t connection)
 {
 	const uint64_t previous = word_at(process, statement + STATEMENT_PREVIOUS),
@@ -106,7 +106,7 @@ static uint64_t register_of(const struct running_frame *frame, unsigned number)
 	return number == WALK_STACK_POINTER ? frame->stack : 0;
 }
 
-/* Where the library's code puts it. */
+/* The argument at the place where the library's code keeps it; 0: it cannot be read. */
 static uint64_t kept_word(const struct running_frame *frame, const struct kept_argument *kept,
                           const struct walk_start *start)
 {

@@ -21,7 +21,7 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
 #define PLACES_MAX 4
 #define OFFSET_MAX 4096
 
-/* Where the argument is, as a few instructions move it. */
+/* The registers and stack slots that hold the argument after the instructions read so far. */
 struct tracked {
 	unsigned registers; /* a bit for each */
 	struct kept_argument slots[PLACES_MAX];

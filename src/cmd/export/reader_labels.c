@@ -271,7 +271,7 @@ static const struct reader_sets *find_sets(struct reader_labels *reader, int64_t
 	return NULL;
 }
 
-/* The ids of a trace and a span of others, as in trace_log. */
+/* The trace and span ids of another tracer, as trace_log shows them. */
 static const char *find_foreign_link(struct reader_labels *reader, int64_t context, const char *of_sets)
 {
 	sqlite3_stmt *row = reader->context_of;

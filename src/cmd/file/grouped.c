@@ -13,7 +13,7 @@
 #define COLUMNS_MAX 63
 #define WORD_BITS 64
 
-/* Where a group has the value of a column. */
+/* The bits of a group's words that hold the value of a column. */
 struct place {
 	uint8_t word, shift, bits; /* 0 bits: nowhere */
 };
@@ -72,7 +72,7 @@ static bool is_used(const struct grouping *grouping, size_t column)
 	return grouping->used >> column & 1;
 }
 
-/* Whole words first, so that the others are packed behind them. */
+/* Keys of a whole word come first; the smaller ones are packed after them. */
 static void place_keys(struct grouping *grouping, const struct grouped_table *table)
 {
 	unsigned word = 0, filled = 0;
@@ -274,7 +274,8 @@ int64_t *grouped_add(struct grouped *grouped)
 	return &block->words[block->count++ * grouped->table->count];
 }
 
-/* Those that differ in keys of few values only are made of one that has the keys of all. False: no memory. */
+/* Tables whose keys differ only in columns of few values are derived from one table that has all of these
+ * keys. False: no memory. */
 static bool add_common(struct grouped *grouped)
 {
 	for (size_t i = 0; i < grouped->all.count; i++) {
@@ -350,7 +351,8 @@ static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
 	return true;
 }
 
-/* Those that are made of others. A source has more columns, so it is not made of them. An SQLite result. */
+/* Fills the tables that are derived from others. A source has more columns than they have, so it is never
+ * derived from one of them. An SQLite result. */
 static int sum_up_all(sqlite3 *db, struct grouped *grouped)
 {
 	bool is_complete, is_following = false;
