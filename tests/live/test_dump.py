@@ -159,10 +159,13 @@ while True: time.sleep(1)""", path)
         self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         attached = subprocess.Popen([QUERYPROF, "attach", "--for", "3600s", "-o", self.trace, *self.names, str(program.pid)],
-                                    stderr=subprocess.DEVNULL)
+                                    stderr=subprocess.PIPE, text=True)
+        self.addCleanup(attached.stderr.close)
         self.addCleanup(attached.wait)
         self.addCleanup(attached.terminate)
-        wait_until(lambda: (self.dump(program.pid) or {"processes": 0})["processes"], "the process")
+        # From its start on, so dump() stops threads while attach wants to.
+        wait_until(lambda: attached.poll() is not None or (self.dump(program.pid) or {"processes": 0})["processes"], "the process")
+        self.assertIsNone(attached.poll(), attached.returncode and attached.stderr.read())
         self.file("go", "")
         self.assertEqual(self.find(text)["process_id"], program.pid)
 

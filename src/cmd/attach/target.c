@@ -2,13 +2,17 @@
 #include "cmd/attach/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/filters.h"
 #include "cmd/ui/process_files.h"
 #include "wire/version.h"
@@ -270,7 +274,7 @@ static bool read_attachment(struct target *target, const struct target_object *r
 
 bool target_is_recorded(pid_t process, pid_t command)
 {
-	struct target target = { .process = process };
+	struct target target = { .process = process, .turn = -1 };
 	const struct target_object *recorder =
 		read_maps(&target) ? find_object(&target, "memfd:queryprof-recorder") : NULL;
 	bool is_recorded = recorder && read_attachment(&target, recorder) && target.now.is_recorded &&
@@ -348,11 +352,34 @@ static bool check_libc(struct target *target, char *sentence)
 	return target->dlopen || REFUSE(sentence, "its C library (%s) has no dlopen()", libc->path);
 }
 
+#define TURN_NS (20 * NS_PER_S)
+
+/* One command after the other, and after the child of one that was killed: a thread has one tracer. Returns a
+ * descriptor that is held meanwhile, also by the process that stops threads; -1: it was not the turn of this
+ * one in time. */
+static int await_turn(pid_t process)
+{
+	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	char path[32];
+	int turn;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process);
+	turn = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB)) {
+		if (clock_ns(CLOCK_MONOTONIC) - begin > TURN_NS) {
+			close(turn);
+			return -1;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	return turn;
+}
+
 /* The process, and what is mapped in it. */
 static bool open_process(struct target *target, pid_t process, const char *command,
                          char sentence[SENTENCE_SIZE])
 {
-	*target = (struct target){ .process = process, .command = command };
+	*target = (struct target){ .process = process, .command = command, .turn = await_turn(process) };
 #ifndef __x86_64__
 	return REFUSE(sentence,
 	              "queryprof %s of a process that is not recorded needs x86-64: start the program "
@@ -388,4 +415,6 @@ void target_close(struct target *target)
 	symbols_free(&target->libc);
 	symbols_free(&target->loader);
 	symbols_free(&target->parts);
+	if (target->turn >= 0)
+		close(target->turn);
 }

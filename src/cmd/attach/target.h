@@ -35,6 +35,7 @@ struct target_object {
 struct target {
 	pid_t process;
 	const char *command; /* that reads it */
+	int turn; /* a descriptor: no other command of ours stops its threads; -1: it is not known */
 	VECTOR(struct target_object) objects;
 	struct symbols libc, loader, parts; /* parts: libdl, libpthread of before glibc 2.34 */
 	uint64_t dlopen;
@@ -43,7 +44,8 @@ struct target {
 	struct attachment now;
 };
 
-/* False: it cannot be recorded, and `sentence` says why, and what to do. Close it in both cases. */
+/* Waits until other commands have done with the process. False: it cannot be recorded, and `sentence` says why,
+ * and what to do. Close it in both cases. */
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 
 /* The same for `dump`, which loads and calls nothing: any C library, or none. */

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -65,28 +64,6 @@ static bool copy_environment(struct attach_request *request)
 	return true;
 }
 
-#define TURN_NS (20 * NS_PER_S)
-
-/* One command after the other, and after the child of one that was killed. Returns a descriptor that is held
- * meanwhile, also by the process that stops threads; -1: it was not the turn of this one in time. */
-static int await_turn(pid_t process)
-{
-	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
-	char path[32];
-	int turn;
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)process);
-	turn = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	while (turn >= 0 && flock(turn, LOCK_EX | LOCK_NB)) {
-		if (clock_ns(CLOCK_MONOTONIC) - begin > TURN_NS) {
-			close(turn);
-			return -1;
-		}
-		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
-	}
-	return turn;
-}
-
 /* Has the recorder begin (`ended` 0), or end what that command has begun; `sentence`: why it has not. */
 static bool call(pid_t process, const char *library, pid_t ended, struct injection *injection,
                  char sentence[SENTENCE_SIZE])
@@ -96,7 +73,6 @@ static bool call(pid_t process, const char *library, pid_t ended, struct injecti
 		                          .command = getpid(),
 		                          .command_start = process_start_ticks(getpid()) };
 	struct target target;
-	int turn;
 	bool done;
 
 	if (!copy_environment(&request))
@@ -104,7 +80,6 @@ static bool call(pid_t process, const char *library, pid_t ended, struct injecti
 		       false;
 	snprintf(request.path, sizeof(request.path), "%s",
 	         strlen(library) < sizeof(request.path) ? library : "");
-	turn = await_turn(process);
 	done = target_open(&target, process, sentence);
 	if (done && (!ended || target.now.is_recorded) &&
 	    !injection_run(injection, &target, library, &request)) {
@@ -112,8 +87,6 @@ static bool call(pid_t process, const char *library, pid_t ended, struct injecti
 		done = false;
 	}
 	target_close(&target);
-	if (turn >= 0)
-		close(turn);
 	return done;
 }
 
