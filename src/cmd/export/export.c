@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/file/helper_thread.h"
 #include "cmd/file/label_history.h"
 #include "cmd/file/selected_samples.h"
 #include "cmd/file/selection.h"
@@ -103,7 +104,11 @@ struct export
 	struct export_reader reader;
 	struct shown_type type;
 	FILE *out;
-	int64_t count, settle_at; /* samples */
+	/* Samples go to the writer on a thread of its own: while it writes, the next ones are read. */
+	struct helper_thread *writing;
+	int64_t count, settle_at;       /* samples */
+	int64_t settled_ns, settled_at; /* of the newest settle(), INT64_MIN: its labels are dropped */
+	size_t left;                    /* after it */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
@@ -151,25 +156,74 @@ static const struct type *find_type(struct export *export, uint32_t number)
 
 static int complain_of_writing(const struct export *export, int error)
 {
-	return !error && !ferror(export->out) ? complain_of_memory()
-	                                      : complain("%s: %s", out_file_name(out_path),
-	                                                 error ? strerror(error) : "cannot be written");
+	return (!error || error == ENOMEM) && !ferror(export->out)
+	               ? complain_of_memory()
+	               : complain("%s: %s", out_file_name(out_path),
+	                          error ? strerror(error) : "cannot be written");
 }
 
 /* So often that the tables of what has not ended stay in the processor's cache, unless so much lasts longer.
  */
 #define SETTLE_SAMPLES (1 << 16)
 
-/* A command_result. */
-static int settle(struct export *export, int64_t now_ns)
-{
-	size_t left = 0;
+/* As many samples as come from one settle() to the next one can wait while it writes. */
+#define WAITING 1024
+#define BLOCKS (SETTLE_SAMPLES / WAITING)
 
-	errno = 0;
-	if (export->count && !export->format->settle(export->writer, now_ns, &left))
+/* One without a stack stands for a settle() at its time. */
+static bool write_waiting(void *context, const void *first, size_t count)
+{
+	struct export *export = context;
+	const struct export_sample *sample = first;
+
+	for (const struct export_sample *end = sample + count; sample < end; sample++) {
+		if (sample->stack && export->format->add(export->writer, sample))
+			continue;
+		export->left = 0;
+		if (sample->stack || !export->format->settle(export->writer, sample->time_ns, &export->left))
+			return false;
+	}
+	return true;
+}
+
+/* A command_result. */
+static int wait_for_writer(struct export *export)
+{
+	if (!helper_thread_wait(export->writing))
 		return complain_of_writing(export, errno);
-	export->settle_at = export->count + (int64_t)(left > SETTLE_SAMPLES ? left : SETTLE_SAMPLES);
-	return reader_labels_drop(&export->reader.labels, now_ns) ? COMMAND_FINE : complain_of_memory();
+	if (export->settled_ns != INT64_MIN &&
+	    !reader_labels_drop(&export->reader.labels, export->settled_ns))
+		return complain_of_memory();
+	export->settled_ns = INT64_MIN;
+	return COMMAND_FINE;
+}
+
+/* Gives the writer a sample. False after a complaint. */
+static bool write_sample(struct export *export, const struct export_sample *sample)
+{
+	struct export_sample *waiting = helper_thread_add(export->writing);
+
+	if (waiting)
+		*waiting = *sample;
+	return waiting || wait_for_writer(export) == COMMAND_FINE;
+}
+
+/* If it is time. False after a complaint. */
+static bool settle(struct export *export, int64_t now_ns)
+{
+	if (!export->format->settle || export->count < export->settle_at)
+		return true;
+	if (export->settled_ns != INT64_MIN) {
+		if (wait_for_writer(export) != COMMAND_FINE)
+			return false;
+		export->settle_at = export->settled_at + (int64_t) export->left;
+		if (export->count < export->settle_at)
+			return true;
+	}
+	export->settled_ns = now_ns;
+	export->settled_at = export->count;
+	export->settle_at = export->count + SETTLE_SAMPLES;
+	return write_sample(export, &(struct export_sample){ .time_ns = now_ns });
 }
 
 /* False after a complaint. */
@@ -205,20 +259,15 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 	}
 	if (!type->is_wanted)
 		return true;
-	if (export->format->settle && export->count >= export->settle_at &&
-	    settle(export, selected->time_ns) != COMMAND_FINE)
-		return false;
-	if (!export_reader_sample(&export->reader, &read, export->type.unit, &sample))
+	if (!settle(export, selected->time_ns) ||
+	    !export_reader_sample(&export->reader, &read, export->type.unit, &sample))
 		return false;
 	sample.trace_type = type->trace_type;
 	sample.is_other = !type->is_shown;
 	export->has_samples = true;
 	export->has_shown |= type->is_shown;
 	progress_count(++export->count, "samples");
-	if (export->format->add(export->writer, &sample))
-		return true;
-	complain_of_memory();
-	return false;
+	return write_sample(export, &sample);
 }
 
 /* A command_result. */
@@ -229,9 +278,14 @@ static int add_samples(struct export *export)
 	                         (has_labels ? SELECTED_LABELS | SELECTED_CONTEXT : 0) |
 	                         (root_name ? SELECTED_LABELS : 0) | (with_plan ? SELECTED_NODE : 0) |
 	                         (export->format->has_links ? SELECTED_SPAN : 0);
+	export->writing =
+		helper_thread_start(sizeof(struct export_sample), WAITING, BLOCKS, write_waiting, export);
+	if (!export->writing)
+		return complain_of_memory();
 	const int code = selected_samples_each(export->samples, columns, add_sample, export);
-
-	return !code                  ? COMMAND_FINE
+	const int result = code ? COMMAND_FINE : wait_for_writer(export);
+	helper_thread_end(export->writing);
+	return !code                  ? result
 	       : code == SQLITE_ABORT ? COMMAND_FAILED /* after a complaint */
 	                              : complain("%s: %s", export->path, sqlite3_errmsg(export->db));
 }
@@ -358,6 +412,8 @@ static int export_files(const struct export_format *format, const char *path)
 		                        .labels_read = format->labels_read },
 		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
+		.settle_at = SETTLE_SAMPLES,
+		.settled_ns = INT64_MIN,
 	};
 	export.info = (struct export_info){
 		.trace_type = export.type.name,

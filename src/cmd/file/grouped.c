@@ -9,9 +9,11 @@
 
 #include "base/tally.h"
 #include "base/vector.h"
+#include "cmd/file/helper_thread.h"
 
 #define COLUMNS_MAX 63
 #define WORD_BITS 64
+#define BLOCKS 8 /* of rows of the source: they fit into the processor's cache */
 
 /* The bits of a group's words that hold the value of a column. */
 struct place {
@@ -30,16 +32,10 @@ struct grouping {
 	struct place places[COLUMNS_MAX];
 };
 
-/* Rows that were not added to the groupings yet. */
-struct block {
-	size_t count;
-	int64_t words[]; /* of TALLY_ROWS_MAX rows */
-};
-
 struct grouped {
 	const struct grouped_table *table;
 	void *own;
-	struct block *block; /* NULL: the source is not being read */
+	struct helper_thread *adding; /* rows of the source to the groupings; NULL: it is not being read */
 	VECTOR(struct grouping *) all;
 };
 _Static_assert(sizeof(struct grouped) <= GROUPED_SIZE, "GROUPED_SIZE");
@@ -230,48 +226,46 @@ static void add_words(const struct grouping *grouping, const enum grouped_kind *
 	}
 }
 
-/* False: no memory. */
-static bool add_block(struct grouping *grouping, const struct grouped_table *table, const struct block *block)
+/* At most TALLY_ROWS_MAX rows. False: no memory. */
+static bool add_rows(struct grouping *grouping, const struct grouped_table *table, const int64_t *first,
+                     size_t count)
 {
 	const size_t width = grouping->groups.keys;
 	int64_t keys[COLUMNS_MAX * TALLY_ROWS_MAX];
 	uint32_t rows[TALLY_ROWS_MAX];
 
-	memset(keys, 0, block->count * width * sizeof(keys[0]));
+	memset(keys, 0, count * width * sizeof(keys[0]));
 	for (size_t key = 0; key < grouping->key_count; key++) {
-		const int64_t *words = &block->words[grouping->keys[key]];
+		const int64_t *words = &first[grouping->keys[key]];
 		const struct place place = grouping->places[grouping->keys[key]];
 
-		for (size_t i = 0; i < block->count; i++, words += table->count)
+		for (size_t i = 0; i < count; i++, words += table->count)
 			keys[i * width + place.word] |=
 				(int64_t)((uint64_t)(place.bits == 1 ? *words != 0 : *words) << place.shift);
 	}
-	if (!tally_rows(&grouping->groups, keys, block->count, rows))
+	if (!tally_rows(&grouping->groups, keys, count, rows))
 		return false;
-	for (size_t i = 0; i < block->count; i++)
-		add_words(grouping, table->kinds, &block->words[i * table->count],
+	for (size_t i = 0; i < count; i++)
+		add_words(grouping, table->kinds, &first[i * table->count],
 		          tally_at(&grouping->groups, rows[i]));
 	return true;
 }
 
 /* To all that are made of the source. False: no memory. */
-static bool flush(struct grouped *grouped)
+static bool add_to_all(void *context, const void *first, size_t count)
 {
+	const struct grouped *grouped = context;
+
 	for (size_t i = 0; i < grouped->all.count; i++)
 		if (!grouped->all.items[i]->is_made && !grouped->all.items[i]->source &&
-		    !add_block(grouped->all.items[i], grouped->table, grouped->block))
+		    !add_rows(grouped->all.items[i], grouped->table, first, count))
 			return false;
-	grouped->block->count = 0;
 	return true;
 }
 
 int64_t *grouped_add(struct grouped *grouped)
 {
-	struct block *block = grouped->block;
-
-	if (block->count == TALLY_ROWS_MAX && !flush(grouped))
-		return NULL;
-	return &block->words[block->count++ * grouped->table->count];
+	return helper_thread_add(grouped->adding);
 }
 
 /* Tables whose keys differ only in columns of few values are derived from one table that has all of these
@@ -331,24 +325,24 @@ static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
 {
 	const struct grouped_table *table = grouped->table;
 	const struct grouping *source = grouping->source;
-	struct block *block = grouped->block;
+	int64_t *rows = malloc(TALLY_ROWS_MAX * table->count * sizeof(*rows));
+	bool fine = rows;
 
-	block->count = 0;
-	for (size_t i = 0; i < source->groups.count; i++) {
-		int64_t *row = &block->words[block->count++ * table->count];
+	for (size_t i = 0, count = 0; fine && i < source->groups.count; i++) {
+		int64_t *row = &rows[count++ * table->count];
 		const int64_t *words = tally_at(&source->groups, i);
 
 		for (size_t key = 0; key < grouping->key_count; key++)
 			row[grouping->keys[key]] = value_in(grouped, source, words, grouping->keys[key]);
 		for (size_t sum = 0; sum < grouping->sums_count; sum++)
 			row[grouping->sums[sum]] = value_in(grouped, source, words, grouping->sums[sum]);
-		if (block->count < TALLY_ROWS_MAX && i + 1 < source->groups.count)
+		if (count < TALLY_ROWS_MAX && i + 1 < source->groups.count)
 			continue;
-		if (!add_block(grouping, table, block))
-			return false;
-		block->count = 0;
+		fine = add_rows(grouping, table, rows, count);
+		count = 0;
 	}
-	return true;
+	free(rows);
+	return fine;
 }
 
 /* Fills the tables that are derived from others. A source has more columns than they have, so it is never
@@ -398,9 +392,13 @@ static int make_of_source(sqlite3 *db, struct grouped *grouped)
 	}
 	if (!is_needed)
 		return SQLITE_OK;
-	int code = grouped->table->read(db, grouped->own, grouped, used);
-	if (!code && !flush(grouped))
+	grouped->adding = helper_thread_start(grouped->table->count * sizeof(int64_t), TALLY_ROWS_MAX, BLOCKS,
+	                                      add_to_all, grouped);
+	int code = grouped->adding ? grouped->table->read(db, grouped->own, grouped, used) : SQLITE_NOMEM;
+	if (!code && !helper_thread_wait(grouped->adding))
 		code = SQLITE_NOMEM;
+	helper_thread_end(grouped->adding);
+	grouped->adding = NULL;
 	for (size_t i = 0; !code && i < grouped->all.count; i++)
 		grouped->all.items[i]->is_made |= !grouped->all.items[i]->source;
 	return code;
@@ -413,16 +411,11 @@ static int make_all(sqlite3 *db, struct grouped *grouped)
 
 	if (!grouped->own)
 		grouped->own = calloc(1, grouped->table->own_size);
-	grouped->block = malloc(sizeof(*grouped->block) +
-	                        TALLY_ROWS_MAX * grouped->table->count * sizeof(grouped->block->words[0]));
-	if (grouped->own && grouped->block && add_common(grouped)) {
-		grouped->block->count = 0;
+	if (grouped->own && add_common(grouped)) {
 		code = make_of_source(db, grouped);
 		if (!code)
 			code = sum_up_all(db, grouped);
 	}
-	free(grouped->block);
-	grouped->block = NULL;
 	for (size_t i = 0; i < grouped->all.count; i++)
 		if (!grouped->all.items[i]->is_made)
 			tally_free(&grouped->all.items[i]->groups);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of items in a circle. Two semaphores count those that are free and those that are full, so each side
+ * waits only for the other one's blocks.
+ */
+#include "cmd/file/helper_thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct helper_thread {
+	size_t item_size, items_max, blocks;
+	bool (*work)(void *context, const void *first, size_t count);
+	void *context;
+	pthread_t thread;
+	bool has_thread;
+	sem_t free, full;
+	size_t *counts;        /* of items, by block; 0: the end */
+	size_t filled, worked; /* blocks so far, of the caller and of the thread */
+	atomic_bool has_failed;
+	int error; /* of the work */
+	char items[];
+};
+
+static void wait_for(sem_t *semaphore)
+{
+	while (sem_wait(semaphore)) /* EINTR */
+		;
+}
+
+static char *block_at(struct helper_thread *thread, size_t number)
+{
+	return &thread->items[number % thread->blocks * thread->items_max * thread->item_size];
+}
+
+static void work_on_next(struct helper_thread *thread)
+{
+	const size_t at = thread->worked++;
+
+	errno = 0;
+	if (atomic_load(&thread->has_failed) ||
+	    thread->work(thread->context, block_at(thread, at), thread->counts[at % thread->blocks]))
+		return;
+	thread->error = errno;
+	atomic_store(&thread->has_failed, true);
+}
+
+static void *run(void *of)
+{
+	struct helper_thread *thread = of;
+
+	for (;;) {
+		wait_for(&thread->full);
+		if (!thread->counts[thread->worked % thread->blocks])
+			return NULL;
+		work_on_next(thread);
+		sem_post(&thread->free);
+	}
+}
+
+struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t blocks,
+                                          bool (*work)(void *context, const void *first, size_t count),
+                                          void *context)
+{
+	struct helper_thread *thread = calloc(1, sizeof(*thread) + blocks * items * item_size);
+	sigset_t all, before;
+
+	if (!thread || !(thread->counts = calloc(blocks, sizeof(*thread->counts)))) {
+		free(thread);
+		return NULL;
+	}
+	thread->item_size = item_size;
+	thread->items_max = items;
+	thread->blocks = blocks;
+	thread->work = work;
+	thread->context = context;
+	sem_init(&thread->free, 0, (unsigned)blocks - 1); /* and the one that is being filled */
+	sem_init(&thread->full, 0, 0);
+	sigfillset(&all); /* signals are the caller's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread->has_thread = pthread_create(&thread->thread, NULL, run, thread) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return thread;
+}
+
+/* Hands the block over, and waits for the next one. */
+static void hand_over(struct helper_thread *thread)
+{
+	thread->filled++;
+	if (thread->has_thread) {
+		sem_post(&thread->full);
+		wait_for(&thread->free);
+	} else {
+		work_on_next(thread);
+	}
+	thread->counts[thread->filled % thread->blocks] = 0;
+}
+
+void *helper_thread_add(struct helper_thread *thread)
+{
+	if (thread->counts[thread->filled % thread->blocks] == thread->items_max)
+		hand_over(thread);
+	if (atomic_load_explicit(&thread->has_failed, memory_order_relaxed))
+		return NULL;
+	const size_t number = thread->counts[thread->filled % thread->blocks]++;
+	return block_at(thread, thread->filled) + number * thread->item_size;
+}
+
+bool helper_thread_wait(struct helper_thread *thread)
+{
+	if (thread->counts[thread->filled % thread->blocks])
+		hand_over(thread);
+	for (size_t i = 1; thread->has_thread && i < thread->blocks; i++)
+		wait_for(&thread->free);
+	for (size_t i = 1; thread->has_thread && i < thread->blocks; i++)
+		sem_post(&thread->free);
+	errno = thread->error;
+	return !atomic_load(&thread->has_failed);
+}
+
+void helper_thread_end(struct helper_thread *thread)
+{
+	if (!thread)
+		return;
+	helper_thread_wait(thread);
+	if (thread->has_thread) {
+		sem_post(&thread->full); /* an empty block */
+		pthread_join(thread->thread, NULL);
+	}
+	sem_destroy(&thread->free);
+	sem_destroy(&thread->full);
+	free(thread->counts);
+	free(thread);
+}

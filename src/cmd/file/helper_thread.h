@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread that works on items in the order in which they were added, while the caller makes the next ones:
+ * so a pass over a file uses two processors. The caller must not touch what the work changes until
+ * helper_thread_wait(). If no thread can be started, the caller's thread does the work.
+ */
+#ifndef QUERYPROF_CMD_FILE_HELPER_THREAD_H
+#define QUERYPROF_CMD_FILE_HELPER_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct helper_thread;
+
+/* work: on so many items, which lie behind each other, at most `items`, of which there are `blocks`; false
+ * ends the work: there is no memory, or errno says what. NULL: no memory. */
+struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t blocks,
+                                          bool (*work)(void *context, const void *first, size_t count),
+                                          void *context);
+
+/* The place of the next item, which is complete when the thread's next function is called. NULL: the work has
+ * ended. */
+void *helper_thread_add(struct helper_thread *thread);
+
+/* When all items are done. False: the work has ended before; errno is that of work(), or 0. */
+bool helper_thread_wait(struct helper_thread *thread);
+
+/* Waits, too. NULL is ignored. */
+void helper_thread_end(struct helper_thread *thread);
+
+#endif
