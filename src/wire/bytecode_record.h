@@ -26,8 +26,8 @@ struct bytecode_record {
 struct bytecode_rows_record {
 	uint64_t bytecode;
 	struct query_key query; /* zero: the rows belong to the bytecode itself */
-	uint64_t size;          /* of all rows */
-	char rows[];
+	uint32_t size;          /* of all rows */
+	_Alignas(8) char rows[];
 };
 
 enum bytecode_row_kind {

@@ -82,7 +82,7 @@ struct start_record {
 	struct run_start run;
 	uint64_t open_until_ns; /* when it was seen open; 0: not yet */
 	uint64_t outside_ns;    /* of the time until then: between its calls */
-	size_t text_size;
+	uint32_t text_size;
 	char text[];
 };
 #define START_TEXT_MAX 1920u /* a longer text is cut there: a record of the smallest ring */

@@ -181,7 +181,7 @@ static void test_once(void **state)
 		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE process_id = 0"), 0);
 		assert_int_equal(to.samples, expected);
 		assert_int_equal(to.unfinished, has_unfinished);
-		assert_false(losses_wait(&to.losses));
+		assert_false(losses_are_pending(&to.losses));
 		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
 		/* Its modules are known. */
 		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
@@ -255,8 +255,8 @@ static void put_starts(void)
 struct hostile {
 	char *memory;
 	size_t size;
-	size_t *text_sizes[STARTS]; /* of the records */
-	uint64_t **words;           /* that are not zero */
+	uint32_t *text_sizes[STARTS]; /* of the records */
+	uint64_t **words;             /* that are not zero */
 	size_t count;
 	atomic_uint turns;
 	atomic_bool has_to_end;
@@ -269,11 +269,11 @@ static void *change(void *argument)
 	uint64_t random = 0x9e3779b97f4a7c15;
 
 	for (unsigned turn = 0; !hostile->has_to_end; turn++) {
-		volatile size_t *text_size = hostile->text_sizes[turn % STARTS];
+		volatile uint32_t *text_size = hostile->text_sizes[turn % STARTS];
 		volatile uint64_t *word;
 		uint64_t before;
 
-		*text_size = *text_size == strlen(hostile_text) ? SIZE_MAX / 4 : strlen(hostile_text);
+		*text_size = *text_size == strlen(hostile_text) ? UINT32_MAX / 4 : strlen(hostile_text);
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		word = hostile->words[(random >> 33) % hostile->count];
 		before = *word;
@@ -297,7 +297,7 @@ static void become_hostile(struct hostile *hostile, int fd)
 		            strlen(hostile_text));
 		assert_non_null(at);
 		hostile->text_sizes[i] =
-			&((struct start_record *)(at - sizeof(struct start_record)))->text_size;
+			&((struct start_record *)(at - offsetof(struct start_record, text)))->text_size;
 		assert_int_equal(*hostile->text_sizes[i], strlen(hostile_text));
 		at++;
 	}

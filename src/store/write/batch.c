@@ -7,6 +7,7 @@
  */
 #include "store/write/batch.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "collect/ring_reader.h"
@@ -27,7 +28,15 @@
 #include "store/write/spans.h"
 #include "store/write/statements.h"
 #include "store/write/threads.h"
+#include "wire/label_record.h"
+#include "wire/lock_record.h"
+#include "wire/open_statements_record.h"
+#include "wire/query_record.h"
+#include "wire/span_record.h"
 #include "wire/statement_memory.h"
+#include "wire/thread_record.h"
+#include "wire/transaction_record.h"
+#include "wire/wal_record.h"
 
 /* --- records ---------------------------------------------------------------------- */
 
@@ -38,29 +47,73 @@ static bool is_full(const struct writer *writer)
 }
 
 /* Its row is made immediately, because its name cannot be determined after the process has ended. */
-static int store_thread(struct writer *writer, const struct thread_record *record, size_t size)
+static int store_thread(struct writer *writer, const struct thread_record *record)
 {
 	int64_t row;
 
-	if (size < sizeof(*record))
-		return SQLITE_OK;
 	intern_thread_name(writer, record);
 	row = intern_thread(writer, record->thread_id);
 	return row < 0 ? (int)-row : SQLITE_OK;
 }
 
+#define WITHOUT_TEXTS(type)                                                                                  \
+	{                                                                                                    \
+		.bytes = sizeof(struct type)                                                                 \
+	}
+#define WITH_TEXTS(type, first, last)                                                                        \
+	{                                                                                                    \
+		sizeof(struct type), offsetof(struct type, first),                                           \
+			(offsetof(struct type, last) - offsetof(struct type, first)) / sizeof(uint32_t) + 1  \
+	}
+
+/* The fixed part of each record, and the sizes of its texts, which follow it. What else a sample and spans
+ * have is checked where it is read. */
+static const struct {
+	size_t bytes, sizes_at, sizes;
+} layouts[] = {
+	[RECORD_SAMPLE] = WITHOUT_TEXTS(sample_record),
+	[RECORD_QUERY] = WITH_TEXTS(query_record, query_id_size, expanded_size),
+	[RECORD_THREAD] = WITHOUT_TEXTS(thread_record),
+	[RECORD_START] = WITH_TEXTS(start_record, text_size, text_size),
+	[RECORD_LOCK_WAIT] = WITH_TEXTS(lock_wait_record, database_size, first_size),
+	[RECORD_TRANSACTION] = WITH_TEXTS(transaction_record, database_size, last_size),
+	[RECORD_LABELS] = WITH_TEXTS(label_record, size, size),
+	[RECORD_SPANS] = WITHOUT_TEXTS(span_batch),
+	[RECORD_SPAN_SITE] = WITH_TEXTS(span_site_record, name_size, function_size),
+	[RECORD_BYTECODE] = WITH_TEXTS(bytecode_record, query_size, plan_size),
+	[RECORD_BYTECODE_ROWS] = WITH_TEXTS(bytecode_rows_record, size, size),
+	[RECORD_WAL] = WITH_TEXTS(wal_record, database_size, query_size),
+	[RECORD_CHECKPOINT] = WITH_TEXTS(checkpoint_record, database_size, holder_size),
+	[RECORD_OPEN_STATEMENTS] = WITH_TEXTS(open_statements_record, database_size, query_size),
+};
+
+/* False: no thread under queryprof wrote it. */
+static bool is_whole(unsigned kind, const void *record, size_t size)
+{
+	uint64_t texts = 0;
+
+	if (kind >= sizeof(layouts) / sizeof(layouts[0]) || size < layouts[kind].bytes)
+		return false;
+	const uint32_t *sizes = (const void *)((const char *)record + layouts[kind].sizes_at);
+	for (size_t i = 0; i < layouts[kind].sizes; i++)
+		texts += sizes[i];
+	return texts <= size - layouts[kind].bytes;
+}
+
 static int store_record(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
+	if (!is_whole(kind, record, size))
+		return SQLITE_OK;
 	switch (kind) {
 	case RECORD_SAMPLE: return sample_rows_add(writer, record, size);
-	case RECORD_QUERY: return query_rows_add(writer, record, size);
-	case RECORD_START: return query_rows_add_start(writer, record, size);
-	case RECORD_THREAD: return store_thread(writer, record, size);
-	case RECORD_LABELS: return labels_add(writer, record, size);
+	case RECORD_QUERY: return query_rows_add(writer, record);
+	case RECORD_START: return query_rows_add_start(writer, record);
+	case RECORD_THREAD: return store_thread(writer, record);
+	case RECORD_LABELS: return labels_add(writer, record);
 	case RECORD_SPANS: return spans_add(writer, record, size);
 	case RECORD_SPAN_SITE: span_sites_add(writer, record, size); return SQLITE_OK;
-	case RECORD_BYTECODE: return bytecode_add(writer, record, size);
-	case RECORD_BYTECODE_ROWS: return bytecode_add_rows(writer, record, size);
+	case RECORD_BYTECODE: return bytecode_add(writer, record);
+	case RECORD_BYTECODE_ROWS: return bytecode_add_rows(writer, record);
 	case RECORD_TRANSACTION: return transactions_add(writer, record, size);
 	case RECORD_LOCK_WAIT: return lock_waits_add(writer, record, size);
 	case RECORD_WAL: return wal_events_add(writer, record, size);
@@ -89,12 +142,14 @@ bool writer_is_plan(unsigned kind)
 
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size)
 {
-	if (kind == RECORD_THREAD && size >= sizeof(struct thread_record))
+	if (!is_whole(kind, record, size))
+		return;
+	if (kind == RECORD_THREAD)
 		intern_thread_name(writer, record);
 	else if (kind == RECORD_SPAN_SITE)
 		span_sites_add(writer, record, size);
 	else if (kind == RECORD_LABELS)
-		labels_remember(writer, record, size);
+		labels_remember(writer, record);
 }
 
 /* --- the batch's own rows --------------------------------------------------------- */
@@ -266,7 +321,7 @@ int writer_store_losses(struct writer *writer, struct losses *losses)
 {
 	int code;
 
-	if (!losses_wait(losses))
+	if (!losses_are_pending(losses))
 		return SQLITE_OK;
 	code = writer_begin(writer);
 	if (code)

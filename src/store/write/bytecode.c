@@ -36,16 +36,13 @@ static int run(struct writer *writer, struct prepared *prepared)
 	return writer_run(writer, prepared);
 }
 
-int bytecode_add(struct writer *writer, const struct bytecode_record *record, size_t size)
+int bytecode_add(struct writer *writer, const struct bytecode_record *record)
 {
 	struct bytecode_writer *bytecode = writer->bytecode;
 	struct prepared *add, *remove, *add_plan;
 	int64_t statement, library;
 	int code;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->query_size + record->library_size + record->plan_size > size - sizeof(*record))
-		return SQLITE_OK;
 	statement = intern_statement(writer, record->text, record->query_size, record->flags & QUERY_TEXT_CUT,
 	                             true, 0);
 	if (statement < 0)
@@ -154,17 +151,15 @@ static int add_row(struct writer *writer, int64_t bytecode, int64_t query, const
 	}
 }
 
-int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record, size_t size)
+int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record)
 {
 	const struct bytecode_row *row;
 	int code = SQLITE_OK;
 	int64_t query = 0;
-	uint32_t span;
+	uint32_t entry;
 
-	if (size < sizeof(*record) || record->size > size - sizeof(*record))
-		return SQLITE_OK;
 	if (record->query.hi || record->query.lo)
-		query = intern_query(writer, record->query, &span);
+		query = intern_query(writer, record->query, &entry);
 	if (query < 0)
 		return (int)-query;
 	for (size_t at = 0; !code && at + sizeof(*row) <= record->size; at += row->size) {

@@ -19,8 +19,8 @@ struct bytecode_writer {
 void bytecode_writer_init(struct bytecode_writer *bytecode);
 
 /* SQLITE_OK or the error, like all functions that take a record. */
-int bytecode_add(struct writer *writer, const struct bytecode_record *record, size_t size);
-int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record, size_t size);
+int bytecode_add(struct writer *writer, const struct bytecode_record *record);
+int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record);
 
 /* Removes those that no query names. */
 int bytecode_remove_unused(struct writer *writer);

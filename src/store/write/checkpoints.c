@@ -38,9 +38,6 @@ int wal_events_add(struct writer *writer, const struct wal_record *record, size_
 	int64_t query, process = intern_process(writer);
 	struct prepared *add;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->query_size > size - sizeof(*record))
-		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
 	query = queries_find(writer, record->query, start, end);
@@ -99,10 +96,6 @@ int checkpoints_add(struct writer *writer, const struct checkpoint_record *recor
 	const char *text = record->text;
 	struct prepared *add;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->query_size + record->holder_size >
-	            size - sizeof(*record))
-		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
 	query = queries_find(writer, record->query, start, end);

@@ -12,7 +12,6 @@
 #include "store/control/counters.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
-#include "wire/label_record.h"
 
 #define SET_BYTES 100 /* of a row of label_sets in addition to its text, and its share of label_values */
 #define USE_BYTES 40
@@ -341,19 +340,13 @@ static int store_use(struct writer *writer, const struct label_record *record, i
 	return record->until_ns ? end_use(writer, record, process) : begin_use(writer, record, process, row);
 }
 
-static bool is_whole(const struct label_record *record, size_t size)
-{
-	return size >= sizeof(*record) && record->size <= size - sizeof(*record);
-}
-
-void labels_remember(struct writer *writer, const void *bytes, size_t size)
+void labels_remember(struct writer *writer, const struct label_record *record)
 {
 	struct hash_table *texts = &writer->labels->texts;
-	const struct label_record *record = bytes;
 	struct known_text *known;
 	struct hash key;
 
-	if (!writer->other || !is_whole(record, size))
+	if (!writer->other)
 		return;
 	key = key_of(&record->number, 1);
 	known = hash_table_find(texts, key);
@@ -369,14 +362,11 @@ void labels_remember(struct writer *writer, const void *bytes, size_t size)
 	known->text = record->size ? strndup(record->text, record->size) : NULL;
 }
 
-int labels_add(struct writer *writer, const void *bytes, size_t size)
+int labels_add(struct writer *writer, const struct label_record *record)
 {
-	const struct label_record *record = bytes;
 	int64_t row = 0;
 
-	if (!is_whole(record, size))
-		return SQLITE_OK;
-	labels_remember(writer, record, size);
+	labels_remember(writer, record);
 	if (record->size) {
 		char *text = strndup(record->text, record->size);
 

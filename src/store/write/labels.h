@@ -11,6 +11,7 @@
 #include "base/hash_table.h"
 #include "store/write/prepared.h"
 #include "wire/record.h"
+#include "wire/label_record.h"
 
 struct writer;
 
@@ -40,11 +41,11 @@ int64_t labels_intern(struct writer *writer, const char *text);
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
 
 /* A record of the kind RECORD_LABELS. */
-int labels_add(struct writer *writer, const void *record, size_t size);
+int labels_add(struct writer *writer, const struct label_record *record);
 
 /* The text of such a record, at any time: the process may use the set later, in another file, or
  * after a failed batch. Not for this process's own sets, whose text is available. */
-void labels_remember(struct writer *writer, const void *record, size_t size);
+void labels_remember(struct writer *writer, const struct label_record *record);
 
 /* The set that is in the comments of the statement, if the setting query_comment_labels is on. */
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);

@@ -76,10 +76,6 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	int64_t query, holder, process = intern_process(writer);
 	int code;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->holder_size + record->first_size >
-	            size - sizeof(*record))
-		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
 	if (record->outcome == LOCK_LASTED)
@@ -141,9 +137,6 @@ int transactions_add(struct writer *writer, const struct transaction_record *rec
 	int64_t first, last, process = intern_process(writer);
 	int code;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->first_size + record->last_size > size - sizeof(*record))
-		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
 	first = queries_find(writer, record->first, start, start);

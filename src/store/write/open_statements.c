@@ -25,9 +25,6 @@ int open_statements_add(struct writer *writer, const struct open_statements_reco
 	const int64_t process = intern_process(writer);
 	struct prepared *add;
 
-	if (size < sizeof(*record) ||
-	    (uint64_t)record->database_size + record->query_size > size - sizeof(*record))
-		return SQLITE_OK;
 	if (process < 0)
 		return (int)-process;
 	add = writer_bind(writer, &writer->open_statements->sql.add);

@@ -17,23 +17,19 @@
 
 /* --- out of their records --------------------------------------------------------- */
 
-static bool find_texts(const struct query_record *record, size_t size, struct query_texts *texts)
+static struct query_texts find_texts(const struct query_record *record)
 {
-	uint64_t total = (uint64_t)record->query_id_size + record->query_size + record->database_size +
-	                 record->exception_size + record->library_size + record->call_stack_size +
-	                 record->expanded_size;
+	struct query_texts texts;
 	const char *at = record->text;
 
-	if (total > size - sizeof(*record))
-		return false;
-	texts->query_id = (struct text){ at, record->query_id_size };
-	texts->query = (struct text){ at += record->query_id_size, record->query_size };
-	texts->database = (struct text){ at += record->query_size, record->database_size };
-	texts->exception = (struct text){ at += record->database_size, record->exception_size };
-	texts->library = (struct text){ at += record->exception_size, record->library_size };
-	texts->call_stack = (struct text){ at += record->library_size, record->call_stack_size };
-	texts->expanded = (struct text){ at += record->call_stack_size, record->expanded_size };
-	return true;
+	texts.query_id = (struct text){ at, record->query_id_size };
+	texts.query = (struct text){ at += record->query_id_size, record->query_size };
+	texts.database = (struct text){ at += record->query_size, record->database_size };
+	texts.exception = (struct text){ at += record->database_size, record->exception_size };
+	texts.library = (struct text){ at += record->exception_size, record->library_size };
+	texts.call_stack = (struct text){ at += record->library_size, record->call_stack_size };
+	texts.expanded = (struct text){ at += record->call_stack_size, record->expanded_size };
+	return texts;
 }
 
 /* When the query whose record came is known to have run. */
@@ -73,7 +69,7 @@ static int find_queries(struct writer *writer, struct query_key query, struct qu
 	return rows->parent < 0 ? (int)-rows->parent : SQLITE_OK;
 }
 
-int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size)
+int query_rows_add_start(struct writer *writer, const struct start_record *record)
 {
 	const int64_t began_ns = (int64_t)record->run.realtime_ns, seen_ns = (int64_t)record->open_until_ns;
 	const struct time_range times = { began_ns, seen_ns > began_ns ? seen_ns : began_ns };
@@ -81,8 +77,6 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	uint32_t at;
 	int code;
 
-	if (size < sizeof(*record) || record->text_size > size - sizeof(*record))
-		return SQLITE_OK;
 	code = find_queries(writer, record->query, record->run.initial, record->run.parent, &times, &rows,
 	                    &at);
 	if (code)
@@ -91,7 +85,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	if (entry->end)
 		return SQLITE_OK;
 	entry->rows = rows;
-	/* A record of the flusher may have no program. */
+	/* A record of the flusher may have no bytecode. */
 	if (!entry->start || !record->open_until_ns)
 		entry->start = record;
 	if (record->open_until_ns)
@@ -128,17 +122,15 @@ static int add_delays(struct writer *writer, const struct query_record *record)
 	return code;
 }
 
-int query_rows_add(struct writer *writer, const struct query_record *record, size_t size)
+int query_rows_add(struct writer *writer, const struct query_record *record)
 {
 	const struct time_range times = { (int64_t)record->start_realtime_ns,
 		                          (int64_t)(record->start_realtime_ns + record->duration_ns) };
-	struct query_texts texts;
+	const struct query_texts texts = find_texts(record);
 	struct query_rows rows;
 	uint32_t at;
 	int code;
 
-	if (size < sizeof(*record) || !find_texts(record, size, &texts))
-		return SQLITE_OK;
 	code = find_queries(writer, record->query, record->initial, record->parent, &times, &rows, &at);
 	if (code)
 		return code;

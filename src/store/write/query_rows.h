@@ -9,9 +9,9 @@
 
 #include "store/write/queries.h"
 
-/* Inside a transaction: stores the record's content; ignores an invalid record. SQLITE_OK or the error. */
-int query_rows_add_start(struct writer *writer, const struct start_record *record, size_t size);
-int query_rows_add(struct writer *writer, const struct query_record *record, size_t size);
+/* Inside a transaction: stores the record's content. SQLITE_OK or the error. */
+int query_rows_add_start(struct writer *writer, const struct start_record *record);
+int query_rows_add(struct writer *writer, const struct query_record *record);
 
 /* Writes what the batch has gathered. SQLITE_OK or the error. */
 int query_rows_write(struct writer *writer);

@@ -178,7 +178,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 	struct pending_sample *sample = &writer->samples->pending[writer->samples->count];
 	int64_t row;
 
-	if (size < sizeof(*record) || size - sizeof(*record) < record->depth * sizeof(record->addresses[0]))
+	if (size - sizeof(*record) < record->depth * sizeof(record->addresses[0]))
 		return SQLITE_OK; /* not a sample; the handler never writes it */
 	struct sample_fields fields = read_fields(record, size);
 	*sample = (struct pending_sample){

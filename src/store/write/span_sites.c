@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "store/write/writer.h"
-#include "wire/span_record.h"
 
 #define SITE_BATCHES 4096 /* rows until a statement's site is marked as used again */
 
@@ -78,21 +77,11 @@ static struct hash statement_key(uint64_t hash, bool is_preparation)
 	return hash_words((uint64_t[]){ hash, 1 + is_preparation }, 2);
 }
 
-static bool is_site(const struct span_site_record *record, size_t size)
+void span_sites_add(struct writer *writer, const struct span_site_record *published, size_t size)
 {
-	return size >= sizeof(*record) &&
-	       (uint64_t)record->name_size + record->file_size + record->function_size <=
-	               size - sizeof(*record);
-}
-
-void span_sites_add(struct writer *writer, const void *record, size_t size)
-{
-	const struct span_site_record *published = record;
 	struct known_span_site *site;
 	struct span_site_record *copy;
 
-	if (!is_site(published, size))
-		return;
 	site = hash_table_find(&writer->span_sites->of_code, site_key(published->number));
 	copy = malloc(size);
 	if (!site && copy)

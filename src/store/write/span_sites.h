@@ -11,8 +11,8 @@
 
 #include "base/hash_table.h"
 #include "store/write/prepared.h"
+#include "wire/span_record.h"
 
-struct span_entry;
 struct writer;
 
 struct span_site_writer {
@@ -30,7 +30,7 @@ void span_site_writer_forget(struct span_site_writer *sites);
 void span_site_writer_forget_statements(struct span_site_writer *sites);
 
 /* The site of a number: at any time, and remembered permanently. */
-void span_sites_add(struct writer *writer, const void *record, size_t size);
+void span_sites_add(struct writer *writer, const struct span_site_record *record, size_t size);
 
 /* Inside a transaction: the row of the span's site, > 0; otherwise minus SQLite's code. `batch`:
  * the one that names it. */

@@ -116,8 +116,6 @@ static bool read_batch(const struct span_batch *batch, size_t size, struct batch
 	size_t rest;
 
 	*sums = (struct batch_sums){ 0 };
-	if (size < sizeof(*batch))
-		return false;
 	rest = size - sizeof(*batch);
 	if (batch->entries > rest / sizeof(batch->entry[0]))
 		return false;
