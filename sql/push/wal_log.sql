@@ -3,21 +3,22 @@
 SELECT
 	(SELECT identity FROM state) AS file,
 	e.id AS change,
-	e.start_ns AS timestamp_ns,
-	p.hostname AS hostname,
+	k.timestamp_ns AS timestamp_ns,
+	k.hostname AS hostname,
 	coalesce(:service, fileName(p.executable)) AS service,
-	p.process_id AS process_id,
-	e.thread_id AS thread_id,
-	CASE e.event WHEN 0 THEN 'append' WHEN 1 THEN 'restart' WHEN 2 THEN 'truncate' ELSE 'recover' END AS event,
-	e.text AS query,
-	e.statement AS normalized_query_hash,
-	e.database AS database,
-	e.duration_ns AS duration_ns,
-	e.frames AS frames,
-	e.first_frame AS first_frame,
-	e.last_frame AS last_frame,
-	e.transactions AS transactions,
-	e.page_size AS page_size
+	k.process_id AS process_id,
+	k.thread_id AS thread_id,
+	k.event AS event,
+	k.query AS query,
+	k.normalized_query_hash AS normalized_query_hash,
+	k.database AS database,
+	k.duration_ns AS duration_ns,
+	k.frames AS frames,
+	k.first_frame AS first_frame,
+	k.last_frame AS last_frame,
+	k.transactions AS transactions,
+	k.page_size AS page_size
 FROM wal_events AS e
 JOIN processes AS p ON p.id = e.process
+JOIN wal_log AS k ON k.id = e.id
 WHERE e.start_ns + e.duration_ns > :since - 60000000000;

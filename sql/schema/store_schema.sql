@@ -910,6 +910,7 @@ WHERE l.holder_process_id <> 0 AND +l.holder_transaction = 0;
 CREATE VIEW lock_waits AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	l.id AS id,
 	l.start_ns AS timestamp_ns,
 	p.hostname AS hostname,
 	p.process_id AS process_id,
@@ -1122,6 +1123,7 @@ LEFT JOIN queries AS e ON e.id = t.last;
 CREATE VIEW wal_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', e.start_ns / 1000000000, 'unixepoch') || printf('.%06d', e.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	e.id AS id,
 	e.start_ns AS timestamp_ns,
 	p.hostname AS hostname,
 	p.process_id AS process_id,

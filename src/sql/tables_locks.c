@@ -7,6 +7,7 @@
 
 static const struct column lock_waits_columns[] = {
 	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "id", "INTEGER", 0 },
 	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
 	{ "hostname", "TEXT", COLUMN_KEY },
 	{ "process_id", "INTEGER", COLUMN_KEY },
@@ -102,6 +103,7 @@ static const struct column checkpoints_columns[] = {
 
 static const struct column wal_log_columns[] = {
 	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "id", "INTEGER", 0 },
 	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
 	{ "hostname", "TEXT", COLUMN_KEY },
 	{ "process_id", "INTEGER", COLUMN_KEY },
