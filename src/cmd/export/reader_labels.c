@@ -128,17 +128,31 @@ static const char *find_link(struct reader_labels *reader, int64_t span)
 	return link ? *link : NULL;
 }
 
-/* The row of numbers that the statement is about, with one result. False after a complaint. */
-static bool step_to(struct reader_labels *reader, sqlite3_stmt *row, int64_t first, int64_t second)
+/* Reads an entry from its row. False: no memory. */
+typedef bool fill_entry(struct reader_labels *reader, sqlite3_stmt *row, void *entry);
+
+/* The entry, which is filled from the row of these numbers if it is new. NULL after a complaint, and so
+ * below. */
+static const void *fill_once(struct reader_labels *reader, void *entry, bool is_filled, fill_entry *fill,
+                             sqlite3_stmt *row, int64_t first, int64_t second)
 {
-	sqlite3_bind_int64(row, 1, first);
-	if (sqlite3_bind_parameter_count(row) > 1)
-		sqlite3_bind_int64(row, 2, second);
-	if (sqlite3_step(row) == SQLITE_ROW)
-		return true;
-	complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
-	sqlite3_reset(row);
-	return false;
+	if (entry && !is_filled) {
+		sqlite3_bind_int64(row, 1, first);
+		if (sqlite3_bind_parameter_count(row) > 1)
+			sqlite3_bind_int64(row, 2, second);
+		const bool is_there = sqlite3_step(row) == SQLITE_ROW;
+		if (is_there)
+			is_filled = fill(reader, row, entry);
+		else
+			complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+		sqlite3_reset(row);
+		if (!is_there)
+			return NULL;
+	}
+	if (is_filled)
+		return entry;
+	complain_of_memory();
+	return NULL;
 }
 
 static const char *keep_column(struct reader_labels *reader, sqlite3_stmt *row, int column)
@@ -146,29 +160,27 @@ static const char *keep_column(struct reader_labels *reader, sqlite3_stmt *row, 
 	return names_keep(reader->names, run_sql_text(row, column));
 }
 
-/* NULL after a complaint, and so below. */
+static bool fill_statement(struct reader_labels *reader, sqlite3_stmt *row, void *entry)
+{
+	struct reader_statement *statement = entry;
+
+	*statement = (struct reader_statement){
+		.text = keep_column(reader, row, 0),
+		.hash = sqlite3_column_int64(row, 1),
+		.runs = sqlite3_column_int64(row, 2),
+		.comment = sqlite3_column_int64(row, 3),
+	};
+	return statement->text;
+}
+
 static const struct reader_statement *find_statement(struct reader_labels *reader, int64_t statement)
 {
 	const uint64_t words[] = { reader->side, (uint64_t)statement };
 	struct reader_statement *found =
 		index_item(&reader->statement_index, hash_words(words, 2), &reader->statements);
-	sqlite3_stmt *row = reader->statement_of;
 
-	if (found && !found->text) {
-		if (!step_to(reader, row, statement, 0))
-			return NULL;
-		*found = (struct reader_statement){
-			.text = keep_column(reader, row, 0),
-			.hash = sqlite3_column_int64(row, 1),
-			.runs = sqlite3_column_int64(row, 2),
-			.comment = sqlite3_column_int64(row, 3),
-		};
-		sqlite3_reset(row);
-	}
-	if (found && found->text)
-		return found;
-	complain_of_memory();
-	return NULL;
+	return fill_once(reader, found, found && found->text, fill_statement, reader->statement_of, statement,
+	                 0);
 }
 
 /* NULL after a complaint. */
@@ -217,31 +229,45 @@ static const struct live_query *find_query(struct reader_labels *reader, const s
 	return query;
 }
 
+static bool fill_thread(struct reader_labels *reader, sqlite3_stmt *row, void *entry)
+{
+	struct reader_thread *thread = entry;
+
+	*thread = (struct reader_thread){
+		.thread = keep_column(reader, row, 0),
+		.program = keep_column(reader, row, 1),
+		.host = keep_column(reader, row, 2),
+		.script = keep_column(reader, row, 3),
+		.process = sqlite3_column_int64(row, 4),
+		.process_id = sqlite3_column_int64(row, 5),
+		.thread_id = sqlite3_column_int64(row, 6),
+	};
+	return thread->thread && thread->program && thread->host && thread->script;
+}
+
 static const struct reader_thread *find_thread(struct reader_labels *reader, int64_t thread)
 {
 	const uint64_t words[] = { reader->side, (uint64_t)thread };
 	struct reader_thread *found =
 		index_item(&reader->thread_index, hash_words(words, 2), &reader->threads);
-	sqlite3_stmt *row = reader->thread_of;
 
-	if (found && !found->thread) {
-		if (!step_to(reader, row, thread, 0))
-			return NULL;
-		*found = (struct reader_thread){
-			.thread = keep_column(reader, row, 0),
-			.program = keep_column(reader, row, 1),
-			.host = keep_column(reader, row, 2),
-			.script = keep_column(reader, row, 3),
-			.process = sqlite3_column_int64(row, 4),
-			.process_id = sqlite3_column_int64(row, 5),
-			.thread_id = sqlite3_column_int64(row, 6),
-		};
-		sqlite3_reset(row);
-	}
-	if (found && found->thread && found->program && found->host && found->script)
-		return found;
-	complain_of_memory();
-	return NULL;
+	return fill_once(reader, found, found && found->thread, fill_thread, reader->thread_of, thread, 0);
+}
+
+static bool fill_sets(struct reader_labels *reader, sqlite3_stmt *row, void *entry)
+{
+	struct reader_sets *sets = entry;
+	struct label_pairs pairs = { .items = { 0 } };
+	const bool has_pairs = label_pairs_add_set(&pairs, run_sql_text(row, 0)) &&
+	                       label_pairs_add_set(&pairs, run_sql_text(row, 1));
+
+	*sets = (struct reader_sets){
+		.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
+		.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
+		.link = keep_column(reader, row, 2),
+	};
+	label_pairs_free(&pairs);
+	return sets->labels && sets->root && sets->link;
 }
 
 /* The sets of the statement's comments, which counts first, and of the program. */
@@ -249,26 +275,8 @@ static const struct reader_sets *find_sets(struct reader_labels *reader, int64_t
 {
 	const uint64_t words[] = { reader->side, (uint64_t)comment, (uint64_t)set };
 	struct reader_sets *found = index_item(&reader->set_index, hash_words(words, 3), &reader->sets);
-	sqlite3_stmt *row = reader->sets_of;
-	struct label_pairs pairs = { .items = { 0 } };
 
-	if (found && !found->labels) {
-		if (!step_to(reader, row, comment, set))
-			return NULL;
-		const bool has_pairs = label_pairs_add_set(&pairs, run_sql_text(row, 0)) &&
-		                       label_pairs_add_set(&pairs, run_sql_text(row, 1));
-		*found = (struct reader_sets){
-			.labels = has_pairs ? keep_pairs(reader->names, &pairs) : NULL,
-			.root = has_pairs ? find_root(reader->names, &pairs, reader->root_key) : NULL,
-			.link = keep_column(reader, row, 2),
-		};
-		label_pairs_free(&pairs);
-		sqlite3_reset(row);
-	}
-	if (found && found->labels && found->root && found->link)
-		return found;
-	complain_of_memory();
-	return NULL;
+	return fill_once(reader, found, found && found->labels, fill_sets, reader->sets_of, comment, set);
 }
 
 /* The trace and span ids of another tracer, as trace_log shows them. */
