@@ -332,10 +332,7 @@ static void write_lines(const char *text, size_t size, FILE *to)
 			count += ((unsigned char)text[i] & 0xc0) != 0x80;
 		if (used + count + 1 > room) {
 			if (!used) { /* one line, as of a value that is long */
-				while (length > room ||
-				       (length && ((unsigned char)text[length] & 0xc0) == 0x80))
-					length--;
-				fwrite(text, 1, length, to);
+				fwrite(text, 1, text_cut(text, room), to);
 				putc('\n', to);
 			}
 			fputs(more, to);
