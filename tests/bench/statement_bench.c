@@ -11,6 +11,8 @@
  *
  *   tools/bench --all statement
  *
+ * It is given the library and the command, so the same program measures those of another build.
+ *
  * Timers that are turned off stop at their next signals, which find no query, and what
  * was written before has to be taken out of the caches again: some 50 us once, which
  * would be a twentieth of a short round. So each mode has a round of all loops that does
@@ -28,6 +30,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -204,17 +207,19 @@ struct server {
 	FILE *in, *out;
 };
 
-static struct server start(const char *program, int number, int which)
+/* `argv`: the program, the library and the command. */
+static struct server start(char **argv, int number, int which)
 {
 	char gap[16];
+	const char *const program = argv[0], *const library = argv[1], *const command = argv[2];
 	const char *const arguments[SERVERS][16] = {
 		[NOT_LOADED] = { program, "serve", gap },
 		[NOT_LOADED_AGAIN] = { program, "serve", gap },
 		[WITH_THREAD] = { program, "serve", gap, "" },
-		[LOADED_OFF] = { program, "serve", gap, QUERYPROF_LIBRARY },
-		[LOADED] = { program, "serve", gap, QUERYPROF_LIBRARY },
-		[UNDER_RECORD] = { QUERYPROF_COMMAND, "record", "--quiet", "-o", trace, "--cpu", "0",
-		                   "--real", "0", "--off-cpu", "0", program, "serve", gap },
+		[LOADED_OFF] = { program, "serve", gap, library },
+		[LOADED] = { program, "serve", gap, library },
+		[UNDER_RECORD] = { command, "record", "--quiet", "-o", trace, "--cpu", "0", "--real", "0",
+		                   "--off-cpu", "0", program, "serve", gap },
 	};
 	int in[2], out[2];
 	struct server server;
@@ -250,12 +255,12 @@ static double ask(struct server *server, int what)
 
 static double least[LOOPS][MODES][STARTS];
 
-static void measure(const char *program, int number)
+static void measure(char **argv, int number)
 {
 	struct server servers[SERVERS];
 
 	for (int i = 0; i < SERVERS; i++)
-		servers[i] = start(program, number, i);
+		servers[i] = start(argv, number, i);
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int mode = 0; mode < MODES; mode++) {
 			struct server *server = &servers[modes[mode].server];
@@ -279,13 +284,17 @@ static void measure(const char *program, int number)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
+	if (argc > 1 && strcmp(argv[1], "serve") == 0)
 		return serve(argc > 2 ? atoi(argv[2]) : 1, argc > 3 ? argv[3] : NULL);
+	if (argc != 3) {
+		fprintf(stderr, "usage: statement_bench LIBRARY COMMAND\n");
+		return 2;
+	}
 	if (!mkdtemp(folder))
 		return 1;
 	snprintf(trace, sizeof(trace), "%s/trace", folder);
 	for (int i = 0; i < STARTS; i++)
-		measure(argv[0], i);
+		measure(argv, i);
 	unlink(trace);
 	rmdir(folder);
 	for (int loop = 0; loop < LOOPS; loop++) {

@@ -57,6 +57,22 @@ class Table(unittest.TestCase):
         done = self.bench("--build", one, "--against", other, "--rounds", "3", "opcode")
         self.assertEqual((done.returncode, len(self.runs("one")), len(self.runs("other"))), (0, 8, 3), done.stderr)
 
+    def test_minutes(self):
+        """The first round is whole; no other begins if the time is over."""
+        done = self.bench("--build", self.build("one", WHOLE), "--minutes", "0", "opcode")
+        self.assertEqual((done.returncode, len(self.runs("one"))), (0, 1), done.stderr)
+        self.assertRegex(done.stderr, r"opcode: round 1 of 5 has ended after \d+ s\nopcode: another round would end after more than 0 minutes\n")
+
+    def test_one_program(self):
+        """Measures the libraries and the commands of both builds."""
+        for name in ("one", "other"):
+            for file in ("libqueryprof.so", "queryprof"):
+                self.program(name, file, "")
+        self.program("one", "tests/bench/statement_bench", f'echo "$@" >>{self.folder}/statement.runs\n')
+        one, other = (os.path.join(self.folder, name) for name in ("one", "other"))
+        self.bench("--build", one, "--against", other, "--rounds", "1", "statement")
+        self.assertEqual(self.runs("statement"), [f"{build}/libqueryprof.so {build}/queryprof" for build in (one, other)])
+
     def test_against(self):
         """The ratio is that of pairs: what slows both of a round down is in none."""
         one = self.build("one", *(("hot   1 2 %d 4" % hot, WHOLE[1]) for hot in (6, 60, 8)))
