@@ -304,6 +304,19 @@ __attribute__((no_sanitize("thread"))) HOT_PATH bool query_count_plain(const str
 	return true;
 }
 
+bool query_end_run(struct query_run *run, const struct query_ending *ending)
+{
+	const int64_t code = ending->exception_code;
+	const bool is_logged = ending->is_wanted || query_is_worth_a_row(run, ending->least_ns) ||
+	                       (code && statement_stats_is_first_failure(ending->statement, (int)code));
+	const struct query_span_end span = { ending->statement, is_logged, ending->is_preparation,
+		                             code != 0 };
+
+	if (!ending->is_without_span)
+		query_end_span(run, &span);
+	return is_logged;
+}
+
 void query_finish_span(struct query_run *run, const struct query_span_end *end)
 {
 	const struct query_key none = { 0 };

@@ -295,8 +295,22 @@ static inline void query_end_span(struct query_run *run, const struct query_span
 		query_finish_span(run, end);
 }
 
-/* Ends the run, which ended with its newest call: writes its record to the ring. Call it when
- * the run is worth a row in query_log; a run with no record costs nothing more.
+/* How a run has ended. */
+struct query_ending {
+	uint64_t statement;     /* as in statement_stats_find() */
+	uint64_t least_ns;      /* a run that lasted so long gets a row */
+	int64_t exception_code; /* 0: it did not fail */
+	bool is_wanted;         /* it gets a row in any case */
+	bool is_preparation;    /* of which nothing has run */
+	bool is_without_span;   /* several threads worked for it */
+};
+
+/* Ends the run, which ended with its newest call and has been counted: and its span, if it has one. True: it
+ * gets a row in query_log, because it has samples, lasted, is wanted, or is its statement's first failure of
+ * that kind. query_finish() must follow. */
+bool query_end_run(struct query_run *run, const struct query_ending *ending);
+
+/* Writes the record of a run that gets a row to the ring.
  * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
 void query_finish(const struct query_run *run, const struct query_end *end);

@@ -129,16 +129,14 @@ void engine_query_record(struct qp_query_handle *query, const struct thread *thr
 		.exception = exception,
 		.off_cpu_period_ns = query->settings.off_cpu_period_ns,
 	};
-	uint64_t statement = statement_stats_find(&name);
-	const bool is_logged =
-		query_is_worth_a_row(&query->run,
-	                             (uint64_t)query->settings.log_queries_min_query_duration_ns) ||
-		(exception_code && statement_stats_is_first_failure(statement, (int)exception_code));
-	const struct query_span_end span = { statement, is_logged, false, exception_code != 0 };
+	const struct query_ending ending = {
+		.statement = statement_stats_find(&name),
+		.least_ns = (uint64_t)query->settings.log_queries_min_query_duration_ns,
+		.exception_code = exception_code,
+		.is_without_span = query->is_shared,
+	};
 
-	query_count(&query->run, statement, thread ? thread->id : 0, &end.work);
-	if (!query->is_shared)
-		query_end_span(&query->run, &span);
-	if (is_logged)
+	query_count(&query->run, ending.statement, thread ? thread->id : 0, &end.work);
+	if (query_end_run(&query->run, &ending))
 		query_finish(&query->run, &end);
 }

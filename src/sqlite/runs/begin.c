@@ -10,7 +10,6 @@
 #include "query/statement_stats.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
-#include "sqlite/runs/begin_again.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
 _Static_assert(SQLITE_STMTSTATUS_VM_STEP - FIRST_COUNTER == COUNTED_VM_STEPS &&

@@ -10,7 +10,6 @@
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/run_caller.h"
 #include "sqlite/runs/scan_counts.h"
-#include "sqlite/runs/end_plain.h"
 
 bool runs_worth_logging(const struct run *run)
 {
@@ -140,29 +139,24 @@ static void count(struct run *run, const struct thread *thread, const struct que
 	query_count(&run->query, run->statement, thread->id, run->prepared ? NULL : work);
 }
 
-static void end_span(struct run *run, bool is_logged, bool is_preparation, bool is_failed)
-{
-	const struct query_span_end end = { run->statement, is_logged, is_preparation, is_failed };
-
-	query_end_span(&run->query, &end);
-}
-
 void runs_record_more(struct run *run, struct run_result result, bool is_counted, bool is_wanted)
 {
 	struct query_work work = { .rows = run->query.rows };
-	int rc = result.rc;
-	bool is_logged;
 
 	if (run->stmt)
 		add_counters(&work, run);
-	if (run_is_failure(rc))
-		work.exception_code = rc = extend(run, rc, result.is_locked);
+	if (run_is_failure(result.rc))
+		work.exception_code = extend(run, result.rc, result.is_locked);
 	if (!is_counted)
 		count(run, result.thread, &work);
-	is_logged = is_wanted || runs_worth_logging(run) ||
-	            (work.exception_code && statement_stats_is_first_failure(run->statement, rc));
-	end_span(run, is_logged, run->prepared || runs_is_preparation(run), work.exception_code != 0);
-	if (!is_logged)
+	const struct query_ending ending = {
+		.statement = run->statement,
+		.least_ns = run->settings.min_duration_ns,
+		.exception_code = work.exception_code,
+		.is_wanted = is_wanted,
+		.is_preparation = run->prepared || runs_is_preparation(run),
+	};
+	if (!query_end_run(&run->query, &ending))
 		return;
 	if (result.is_in_call || run->kind == RUN_OPERATION || runs_is_preparation(run))
 		run_caller_read(run);
@@ -178,7 +172,8 @@ static void end_preparation(struct run *run, struct run_result result)
 	if (result.has_statement && run->settings.log)
 		count(run, result.thread, NULL);
 	if (result.has_statement)
-		end_span(run, false, true, false);
+		query_end_span(&run->query,
+		               &(struct query_span_end){ run->statement, .is_preparation = true });
 	query_withdraw(&run->query); /* it was published with the host's text, if so */
 }
 

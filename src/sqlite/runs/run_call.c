@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/run_call.h"
 
-#include "sqlite/runs/begin_again.h"
-#include "sqlite/runs/end_plain.h"
 #include "sqlite/runs/run_caller.h"
 #include "timers/nesting.h"
 

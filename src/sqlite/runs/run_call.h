@@ -8,7 +8,7 @@
  * for. The thread is in no other call, and the session is private to it. Nearly all steps of all
  * hosts are such calls, so nothing is looked up, and they reuse what earlier calls left: the thread's
  * slot among its calls (calling.h), its tag (timers/push.h), and the run. The beginning of a call is one
- * function, with the beginning of a run in it (begin_again.h), and so is its end (end_plain.h).
+ * function, with the beginning of a run in it (begin.h), and so is its end (end.h).
  */
 #ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
 #define QUERYPROF_SQLITE_RUNS_RUN_CALL_H
