@@ -12,7 +12,8 @@
 
 What is a matter of judgement is printed for the reader and fails nothing: the lines of each room; the sources that
 link into the signal handler, from the build; files of more than 600 lines, the .inc files that they include counted;
-files that include each other in a circle (a file is a base name: x.c and x.h); folders of a room that include each other.
+files that include each other in a circle (a file is a base name: x.c and x.h); folders of a room that include each other;
+the files that name a column of trace_log, in which a new one goes.
 
 usage: test_house.py SOURCE_DIR [BUILD_DIR RECORDER PRELOAD HANDLER_OBJECT...]"""
 
@@ -254,6 +255,23 @@ def folder_edges():
     return edges
 
 
+def print_column():
+    """Other files may name a column because they read it, so this is the column that the fewest name."""
+    log = TEXTS["store/file/columns.h"].partition("#define QUERY_LOG_COLUMNS")[0]
+    texts = {}
+    for top in ("src", "sql", "docs"):
+        for path in files(os.path.join(ROOT, top)):
+            if path.endswith((".c", ".h", ".sql", ".md")):
+                with open(os.path.join(ROOT, top, path), encoding="utf-8") as file:
+                    texts[os.path.join(top, path)] = set(re.findall(r"\w+", file.read()))
+    named = {column: [path for path, words in texts.items() if column in words]
+             for column in re.findall(r"^\tSTORED\((\w+), [^/]", log, re.M)}
+    column = min(named, key=lambda one: len(named[one]))
+    print("\nfiles that name a column of trace_log (%s)" % column)
+    for path in named[column]:
+        print("        " + path)
+
+
 def print_judgements():
     print_rooms()
     if HANDLER:
@@ -270,6 +288,7 @@ def print_judgements():
     for one, other in sorted(edges):
         if one < other and (other, one) in edges:
             print("%6d%6d  %s  %s" % (edges[one, other], edges[other, one], one, other))
+    print_column()
     print(flush=True)
 
 
