@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Variables of the recorder that inline functions of its headers read. The rest of the library (symbol,
- *store, trace, sql, entry) includes these headers, too, but its recorder may be another library's
- *(entry/linked_recorder.c). There a function has the address:
+ * store, frames, sql, entry) includes these headers, too, but its recorder may be another library's
+ * (entry/linked_recorder.c). There a function has the address:
  *
  *	ADDRESS_OF_RECORDER(unsigned, debug_topics);
  *	#ifdef QUERYPROF_REST

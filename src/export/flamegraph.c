@@ -487,7 +487,7 @@ static bool settle_flamegraph(void *of, int64_t now_ns, size_t *left)
 		struct type *type = &writer->types.items[i];
 
 		fine = vector_push(&writer->blocks, (struct block){ type->trace_type, 0 }) &&
-		       sums_settle(&type->sums, now_ns, true, write_sum, writer);
+		       sums_flush(&type->sums, now_ns, true, write_sum, writer);
 		*left += sums_count(&type->sums);
 	}
 	forget_ended(writer, now_ns);

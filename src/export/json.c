@@ -217,7 +217,7 @@ static bool settle_json(void *of, int64_t now_ns, size_t *left)
 		fputs(",\n\"samples\":[", writer->out);
 		writer->is_begun = true;
 	}
-	if (!sums_settle(&writer->sums, now_ns, false, write_sum, writer))
+	if (!sums_flush(&writer->sums, now_ns, false, write_sum, writer))
 		return false;
 	for (size_t i = 0; i < writer->labels.count; i++) {
 		struct current *current = &writer->labels.items[i];

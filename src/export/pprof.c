@@ -509,7 +509,7 @@ static bool settle_pprof(void *of, int64_t now_ns, size_t *left)
 	struct writer *writer = of;
 
 	if ((!writer->pieces.file && !pprof_pieces_open(&writer->pieces, writer->out)) ||
-	    !sums_settle(&writer->sums, now_ns, true, write_sample, writer))
+	    !sums_flush(&writer->sums, now_ns, true, write_sample, writer))
 		fail(writer);
 	writer->labels.count = writer->label_parts.data.count = writer->query_strings.count = 0;
 	*left += sums_count(&writer->sums);

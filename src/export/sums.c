@@ -64,8 +64,8 @@ static bool order_rows(const struct sums *sums, uint32_t *rows, size_t count)
 	return fine;
 }
 
-bool sums_settle(struct sums *sums, int64_t now_ns, bool by_stack,
-                 bool (*take)(void *context, struct sum sum), void *context)
+bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack, bool (*take)(void *context, struct sum sum),
+                void *context)
 {
 	uint32_t *ended = malloc((sums->rows.count + 1) * sizeof(*ended)), count = 0;
 	bool *is_kept = calloc(sums->rows.count + 1, sizeof(*is_kept)), fine = ended && is_kept;

@@ -36,8 +36,8 @@ struct sum sums_at(const struct sums *sums, size_t index);
 /* Hands on the sums whose labels have no sample from that time on, INT64_MAX: all, and forgets them.
  * by_stack: those of a stack together, so that what is made of it is at hand, and compresses well; else as
  * they came. False: no memory, or `take` has returned false. */
-bool sums_settle(struct sums *sums, int64_t now_ns, bool by_stack,
-                 bool (*take)(void *context, struct sum sum), void *context);
+bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack, bool (*take)(void *context, struct sum sum),
+                void *context);
 
 /* Whether there is no sample from that time on that has the labels. */
 static inline bool sums_has_ended(const struct export_labels *labels, int64_t now_ns)

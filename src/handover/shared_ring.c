@@ -529,7 +529,7 @@ static uint32_t keep_steady(const struct shared_ring *shared, const char *before
 
 /* A word that one copy and a later one have alike, and that no two states share, has not changed in between:
  * what was copied in that time is of one state. */
-bool shared_ring_look(struct shared_ring *shared, uint32_t *changed)
+bool shared_ring_copy_open(struct shared_ring *shared, uint32_t *changed)
 {
 	char *before = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1),
 	     *after = map(shared->size, MAP_PRIVATE | MAP_ANONYMOUS, -1);

@@ -106,7 +106,7 @@ bool shared_ring_open_to_look(struct shared_ring *shared, int fd);
 /* Copies what is open now of a running process: waits, runs and transactions. What changed while it was
  * copied is left out of the copy; `changed` is the number of runs and transactions among that. False: it
  * cannot be read, or is not one of this version. */
-bool shared_ring_look(struct shared_ring *shared, uint32_t *changed);
+bool shared_ring_copy_open(struct shared_ring *shared, uint32_t *changed);
 
 /* Frees the room of the records that the reader of the copy has released. */
 void shared_ring_free(struct shared_ring *shared);

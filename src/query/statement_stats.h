@@ -6,7 +6,7 @@
  * The thread that ends a run adds to the statement's counter and never waits (statement_counts.h). It
  * finds the statement by a hash of the text; only a text with a new shape takes a lock.
  *
- * A statement has a part for each layout of its program, which distinguishes plans, and for each list
+ * A statement has a part for each layout of its bytecode, which distinguishes plans, and for each list
  * of labels in its comments. A change of the layout begins a new part, so that the counts before and
  * after a change of the plan are separate. Parts use at most half of the table. Beyond that, a
  * statement's runs count in the part without a layout and labels.
@@ -29,7 +29,7 @@
 /* The key of a statement. */
 struct statement_name {
 	const char *text, *database; /* NULL: "" */
-	uint64_t layout;             /* of the program: bytecode_layout(); 0: not known */
+	uint64_t layout;             /* of the bytecode: bytecode_layout(); 0: not known */
 };
 
 /* The statement's number; 0: nothing is counted. */

@@ -394,7 +394,7 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 	store_counters_at_times(recorded);
 	note_losses(recorded);
 	if (recorded->has_writer && recorded->writer.database.db) {
-		if (losses_wait(&recorded->losses))
+		if (losses_are_pending(&recorded->losses))
 			writer_store_losses(&recorded->writer, &recorded->losses);
 		if (load == LOAD_NONE)
 			written_file_sync(&to->file, &recorded->writer, false);
@@ -470,7 +470,7 @@ static bool has_remains(struct recorded *recorded)
 {
 	const struct shared_ring *shared = &recorded->shared;
 
-	return !ring_remains_empty(shared->ring) || losses_wait(&recorded->losses) ||
+	return !ring_remains_empty(shared->ring) || losses_are_pending(&recorded->losses) ||
 	       has_uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
 	       open_waits_has_remains(shared->waits) ||
 	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) ||

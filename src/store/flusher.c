@@ -201,7 +201,7 @@ static void store_losses(void)
 
 	losses_note_refusals(losses, sampler_counters, &flusher.refusals);
 	losses_note_dropped(losses, ring_dropped(store_control.ring));
-	if (losses_wait(losses) && flusher.writer.database.db && !flusher.failing &&
+	if (losses_are_pending(losses) && flusher.writer.database.db && !flusher.failing &&
 	    writer_store_losses(&flusher.writer, losses))
 		flusher_note_failure(writer_failure(&flusher.writer));
 }

@@ -107,7 +107,7 @@ static void losses_are_in_one_file_each(void **state)
 	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
 	assert_text(LOSSES, "4|1");
 	assert_int_equal(number("SELECT count(*) FROM losses WHERE first_ns > last_ns"), 0);
-	assert_false(losses_wait(&losses));
+	assert_false(losses_are_pending(&losses));
 	/* The first one again. */
 	change_file(trace_path);
 	losses_note(&losses, "a", 1, 0);

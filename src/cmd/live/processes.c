@@ -246,7 +246,7 @@ static int look(struct live *live, bool *is_refused)
 		if (process->is_there && process->is_open) {
 			/* Before the copies: a run that they have has lasted at least until then. */
 			process->at_ns = clock_ns(CLOCK_MONOTONIC);
-			if (!shared_ring_look(&process->shared, &process->changed)) {
+			if (!shared_ring_copy_open(&process->shared, &process->changed)) {
 				close_memory(process);
 				process->is_open = false;
 			}

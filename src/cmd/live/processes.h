@@ -6,7 +6,7 @@
  * trace file. /proc shows both, so a second command needs nothing from the first one or from the process: it
  * opens the memory once more, for reading only, and copies it. No process stops or waits, and nothing is
  * written. The kernel permits this to the user of these commands, and to root. The memory may contain
- * anything, so shared_ring_look() checks every size in it.
+ * anything, so shared_ring_copy_open() checks every size in it.
  */
 #ifndef QUERYPROF_CMD_LIVE_PROCESSES_H
 #define QUERYPROF_CMD_LIVE_PROCESSES_H

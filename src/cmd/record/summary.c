@@ -231,7 +231,7 @@ void summary_print(const struct recording *recording, const char *program, int s
 	if (recording_quiet)
 		return;
 	explain_losses(&found.losses);
-	bool has_lost = losses_wait(&found.losses), has_named = false;
+	bool has_lost = losses_are_pending(&found.losses), has_named = false;
 	if (!is_read)
 		; /* and that was said */
 	else if (found.is_late)

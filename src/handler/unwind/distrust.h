@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code whose unwind information is wrong. A trace ends there, truncated. The code is read when the
+ * Code whose unwind information is wrong. A stack ends there, truncated. The code is read when the
  * rule of an address is made, never when it is used.
  *
  * Assembly may push a register without unwind information: in glibc's multiplication of long numbers,

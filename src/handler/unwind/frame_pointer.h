@@ -5,7 +5,7 @@
  * nothing, so everything is checked: the frame is further up on the stack; the return address is
  * after a call; a call that names its target names code around this frame's. The instructions ahead
  * must show whether the newest frame has its own frame pointer. A frame that fails one of these
- * checks ends the trace, truncated.
+ * checks ends the stack, truncated.
  *
  * Go keeps frame pointers, too, and its calls of C change the stack: RULE_OTHER_STACK, and then the
  * frame remains the same.

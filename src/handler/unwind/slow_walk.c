@@ -8,8 +8,8 @@
 #include "wire/ledger.h"
 
 /* The most that the walk reads of an unknown stack: in all, and above one frame. */
-#define SPAN ((uintptr_t)1 << 20)
-#define SPAN_OF_FRAME (SPAN / 4)
+#define EXTENT ((uintptr_t)1 << 20)
+#define FRAME_EXTENT (EXTENT / 4)
 
 /* Stacks within stacks; more of them are damage. */
 #define MAX_CHANGES 4
@@ -38,19 +38,19 @@ static bool enter(const struct walk *walk, struct view *view, uintptr_t sp)
 	}
 	if (view->copy.held == 0)
 		unwind_count(UNWIND_UNKNOWN_STACKS);
-	if (sp < STACK_COPY_BYTES || sp > UINTPTR_MAX - 2 * SPAN || !stack_copy_begin(&view->copy, sp))
+	if (sp < STACK_COPY_BYTES || sp > UINTPTR_MAX - 2 * EXTENT || !stack_copy_begin(&view->copy, sp))
 		return false;
 	view->bounds = (struct unwind_bounds){ sp - ARCH_RED_ZONE, sp, &view->copy };
-	view->limit = (sp + SPAN) & ~(uintptr_t)7;
+	view->limit = (sp + EXTENT) & ~(uintptr_t)7;
 	return true;
 }
 
-/* Moves the upper bound to the span of the frame at `sp`. */
+/* Moves the upper bound to the extent of the frame at `sp`. */
 static void move_up(struct view *view, uintptr_t sp)
 {
 	if (__builtin_expect(view->limit == 0, 1))
 		return;
-	view->bounds.high = (sp + SPAN_OF_FRAME) & ~(uintptr_t)7;
+	view->bounds.high = (sp + FRAME_EXTENT) & ~(uintptr_t)7;
 	if (view->bounds.high > view->limit)
 		view->bounds.high = view->limit;
 }

@@ -4,7 +4,7 @@
  *
  * The kernel copies it (process_vm_readv of the process itself). An address without memory is an
  * error, and so is a page that another thread unmaps or truncates meanwhile; there is never a signal.
- * Each page is copied once: a trace of some thirty frames takes one or two calls.
+ * Each page is copied once: a stack of some thirty frames takes one or two calls.
  *
  * Plain loads with a handler for SIGSEGV and SIGBUS would be faster. But those signals belong to the
  * host: once it installed another handler, the next such load would kill it.

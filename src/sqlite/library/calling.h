@@ -58,7 +58,7 @@ struct calling {
 	struct call_slot slots[CALLS_MAX];
 	/* The statements for which calls of the thread recently worked: guesses, see run_call.h. */
 	struct run *recent[CALLS_RECENT];
-	struct run *event_run; /* begun by the thread's newest trace event */
+	struct run *event_run; /* begun by the thread's newest event of a trace callback */
 	struct lock_refusal refused;
 	struct bytecode_due *due;           /* see bytecode.h */
 	struct orphan_walk *walk;           /* see orphans.c */

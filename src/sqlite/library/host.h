@@ -53,7 +53,7 @@ static inline const sqlite3_api_routines *host_api(const struct host_library *li
 }
 
 /* The library of the call that encloses the calling code; if that is not known, the library of the
- * thread's newest trace event, or the first. */
+ * thread's newest event of a trace callback, or the first. */
 const struct host_library *host_find_current(void) __attribute__((noinline));
 
 static inline const struct host_library *host_library(void)

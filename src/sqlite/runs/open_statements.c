@@ -123,7 +123,7 @@ static void write_record(struct look *look, const struct session *session, const
 	ring_commit(ring, record, RECORD_OPEN_STATEMENTS);
 }
 
-void open_statements_look(struct session *session, bool is_last)
+void open_statements_inspect(struct session *session, bool is_last)
 {
 	struct look look = { host_api(session->library), session->db, 0, { 0 } };
 	sqlite3_mutex *mutex = look.api->db_mutex(look.db);

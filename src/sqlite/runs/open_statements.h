@@ -19,7 +19,7 @@
  * OPEN_STATEMENTS_MIN statements or more, and more than at the newest record: by a fifth, or, if the
  * connection is being closed (`is_last`), by any number. Does nothing while another thread has the
  * connection. */
-COLD_PATH void open_statements_look(struct session *session, bool is_last);
+COLD_PATH void open_statements_inspect(struct session *session, bool is_last);
 
 /* The calling thread has prepared a statement of the session. */
 static inline void open_statements_prepared(struct session *session)
@@ -29,7 +29,7 @@ static inline void open_statements_prepared(struct session *session)
 	uint32_t left = __atomic_load_n(&session->newest_look.prepares_left, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(!left, 0))
-		open_statements_look(session, false);
+		open_statements_inspect(session, false);
 	else
 		__atomic_store_n(&session->newest_look.prepares_left, left - 1, __ATOMIC_RELAXED);
 }

@@ -192,7 +192,7 @@ void recording_closing(const struct host_library *library, sqlite3 *db, bool eve
 	/* Only SQLite knows whether it frees the connection now: the remaining statements may be
 	 * those of its virtual tables (R-Tree, FTS), which are freed with it. */
 	if (host_api(library)->next_stmt(db, NULL)) {
-		open_statements_look(session, true);
+		open_statements_inspect(session, true);
 		session_bind_closing(session, db, even_with_statements);
 	} else if (!session->bound) {
 		session_end(session);

@@ -22,7 +22,7 @@ void session_set_trace_callback(struct session *session);
 void trace_callback_set(struct session *session, unsigned mask,
                         int (*callback)(unsigned, void *, void *, void *), void *context);
 
-/* Whether the calling thread's newest query is followed by the trace. */
+/* Whether the calling thread's newest query is followed by the trace callback. */
 bool trace_callback_runs(void);
 
 /* The session ends: so does what the calling thread runs of it. */

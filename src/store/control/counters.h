@@ -24,7 +24,7 @@ enum store_counter {
 	STORE_LABELS_UNKNOWN, /* label sets that samples name, and whose text is lost */
 	STORE_SPANS,
 	STORE_SPANS_LOST,    /* taken from the ring, and not written */
-	STORE_PLANS_LOST,    /* the same of records of programs and plans, which are published again */
+	STORE_PLANS_LOST,    /* the same of records of bytecode and plans, which are published again */
 	STORE_PLANS_REMOVED, /* how often retention has removed some, whose statements may run again */
 	STORE_COUNTERS,
 };

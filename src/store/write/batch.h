@@ -43,7 +43,7 @@ int writer_store_losses(struct writer *writer, struct losses *losses);
 /* Whether a record of this kind becomes a row that people miss. */
 bool writer_is_row(unsigned kind);
 
-/* Whether it is a part of a program or of its plan, which is published again where it is lost. */
+/* Whether it is a part of bytecode or of its plan, which is published again where it is lost. */
 bool writer_is_plan(unsigned kind);
 
 /* Takes one record that will not be stored, and remembers what later ones need. */

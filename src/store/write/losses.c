@@ -90,7 +90,7 @@ static bool waits(const struct loss *loss)
 	return loss->samples != loss->stored_samples || loss->refusals != loss->stored_refusals;
 }
 
-bool losses_wait(const struct losses *losses)
+bool losses_are_pending(const struct losses *losses)
 {
 	for (int i = 0; i < LOSS_REASONS; i++)
 		if (waits(&losses->reasons[i]))

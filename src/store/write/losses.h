@@ -58,7 +58,7 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
 /* Whether the file lacks some. */
-bool losses_wait(const struct losses *losses);
+bool losses_are_pending(const struct losses *losses);
 
 /* Adds what `from` has and the file lacks. */
 void losses_add_waiting(struct losses *to, const struct losses *from);
