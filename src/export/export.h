@@ -8,7 +8,7 @@
  * wants summed up (sums.h): all formats agree because all get the same stream.
  *
  * Texts are UTF-8, whatever the file has. Everything that a sample points to stays where
- * it is until the writer has ended, but labels only as settle() says. One thread.
+ * it is until the writer has ended, but labels only as flush() says. One thread.
  */
 #ifndef QUERYPROF_EXPORT_EXPORT_H
 #define QUERYPROF_EXPORT_EXPORT_H
@@ -162,7 +162,7 @@ struct export_format {
 	/* Now and then, if it is not NULL: the next sample is of that time. Labels whose last_ns is before it
 	 * are dropped after the call, and their numbers, and those of their queries, are used again: what is
 	 * theirs is written and forgotten. Adds to *left how many sums remain. False: as of end(). */
-	bool (*settle)(void *writer, int64_t now_ns, size_t *left);
+	bool (*flush)(void *writer, int64_t now_ns, size_t *left);
 	/* Writes the rest where `complete`, frees what the writer holds in any case. False:
 	 * no memory, or it could not be written (ferror(out), errno). */
 	bool (*end)(void *writer, bool complete);

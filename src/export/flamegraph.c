@@ -478,7 +478,7 @@ static void forget_ended(struct writer *writer, int64_t now_ns)
 	writer->parts.count = 0;
 }
 
-static bool settle_flamegraph(void *of, int64_t now_ns, size_t *left)
+static bool flush_flamegraph(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;
 	bool fine = writer->page_end || begin_page(writer);
@@ -500,7 +500,7 @@ static bool end_flamegraph(void *ended, bool complete)
 	bool fine = true;
 
 	if (complete) {
-		fine = settle_flamegraph(writer, INT64_MAX, &(size_t){ 0 }) && end_data(writer);
+		fine = flush_flamegraph(writer, INT64_MAX, &(size_t){ 0 }) && end_data(writer);
 		if (fine)
 			fwrite(writer->page_end, 1, (size_t)(flame_graph_page_end - writer->page_end),
 			       writer->out);
@@ -540,7 +540,7 @@ const struct export_format export_flamegraph = {
 #ifdef QUERYPROF_FLAME_GRAPH_PAGE
 	.writer_size = sizeof(struct writer),
 	.add = add_flamegraph,
-	.settle = settle_flamegraph,
+	.flush = flush_flamegraph,
 	.end = end_flamegraph,
 #else
 	.missing = "built without node and npm",

@@ -207,7 +207,7 @@ static bool write_sum(void *to, struct sum sum)
 }
 
 /* What is known of the samples that have ended. */
-static bool settle_json(void *of, int64_t now_ns, size_t *left)
+static bool flush_json(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;
 
@@ -260,7 +260,7 @@ static bool end_json(void *ended, bool complete)
 	bool written = true;
 
 	if (complete) {
-		written = settle_json(writer, INT64_MAX, &(size_t){ 0 });
+		written = flush_json(writer, INT64_MAX, &(size_t){ 0 });
 		if (written)
 			write_tables(writer);
 		written &= !ferror(writer->out);
@@ -284,6 +284,6 @@ const struct export_format export_json = {
 	.summary = "tables with all data; samples, periods, ns",
 	.writer_size = sizeof(struct writer),
 	.add = add_json,
-	.settle = settle_json,
+	.flush = flush_json,
 	.end = end_json,
 };

@@ -490,7 +490,7 @@ static bool stays(const struct writer *writer, size_t row, int64_t now_ns)
 	return writer->labelled.items[key >> 32].labels->last_ns >= now_ns;
 }
 
-static bool settle_profiles(void *of, int64_t now_ns, size_t *left)
+static bool flush_profiles(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;
 	bool *is_kept = calloc(writer->rows.count + 1, sizeof(*is_kept));
@@ -556,7 +556,7 @@ const struct export_format export_otlp = {
 	.has_links = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_sample,
-	.settle = settle_profiles,
+	.flush = flush_profiles,
 	.size = size_of,
 	.end = end_profiles,
 };

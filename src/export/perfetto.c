@@ -268,7 +268,7 @@ static bool add_sample(void *to, const struct export_sample *sample)
 }
 
 /* Nothing is kept of labels. */
-static bool settle_perfetto(void *of, int64_t now_ns, size_t *left)
+static bool flush_perfetto(void *of, int64_t now_ns, size_t *left)
 {
 	const struct writer *writer = of;
 
@@ -302,7 +302,7 @@ const struct export_format export_perfetto = {
 	.has_runs = true,
 	.labels_read = EXPORT_LABELS_RUN,
 	.add = add_sample,
-	.settle = settle_perfetto,
+	.flush = flush_perfetto,
 	.add_span = add_span,
 	.end = end_perfetto,
 };

@@ -52,7 +52,7 @@ struct writer {
 	VECTOR(struct part) stacks; /* by number: locations */
 	struct index text_index;    /* of texts in labels that many samples have */
 	VECTOR(struct part) texts;
-	/* Those of a settlement. */
+	/* Those of a flush. */
 	struct bytes label_parts;
 	VECTOR(struct part) labels;          /* by number */
 	VECTOR(int64_t) query_strings;       /* of query ids, by the query's number; 0: not written yet */
@@ -504,7 +504,7 @@ static void write_head(struct writer *writer)
 	write_piece(writer, &piece);
 }
 
-static bool settle_pprof(void *of, int64_t now_ns, size_t *left)
+static bool flush_pprof(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;
 
@@ -520,7 +520,7 @@ static bool end_pprof(void *ended, bool complete)
 {
 	struct writer *writer = ended;
 
-	if (complete && settle_pprof(writer, INT64_MAX, &(size_t){ 0 })) {
+	if (complete && flush_pprof(writer, INT64_MAX, &(size_t){ 0 })) {
 		write_head(writer);
 		write_mappings(writer);
 	}
@@ -547,6 +547,6 @@ const struct export_format export_pprof = {
 	.is_binary = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_pprof,
-	.settle = settle_pprof,
+	.flush = flush_pprof,
 	.end = end_pprof,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples of the same stack and labels, summed up. There may be nearly as many sums as samples, so these are
- * small, and those whose labels have ended can be settled.
+ * small, and those whose labels have ended can be flushed.
  */
 #ifndef QUERYPROF_EXPORT_SUMS_H
 #define QUERYPROF_EXPORT_SUMS_H

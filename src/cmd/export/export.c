@@ -106,8 +106,8 @@ struct export
 	FILE *out;
 	/* Samples go to the writer on a thread of its own: while it writes, the next ones are read. */
 	struct helper_thread *writing;
-	int64_t count, settle_at;       /* samples */
-	int64_t settled_ns, settled_at; /* of the newest settle(), INT64_MIN: its labels are dropped */
+	int64_t count, flush_at;       /* samples */
+	int64_t settled_ns, settled_at; /* of the newest flush(), INT64_MIN: its labels are dropped */
 	size_t left;                    /* after it */
 	/* The file that is being read. */
 	const char *path;
@@ -164,13 +164,13 @@ static int complain_of_writing(const struct export *export, int error)
 
 /* So often that the tables of what has not ended stay in the processor's cache, unless so much lasts longer.
  */
-#define SETTLE_SAMPLES (1 << 16)
+#define FLUSH_SAMPLES (1 << 16)
 
-/* As many samples as come from one settle() to the next one can wait while it writes. */
+/* As many samples as come from one flush() to the next one can wait while it writes. */
 #define WAITING 1024
-#define BLOCKS (SETTLE_SAMPLES / WAITING)
+#define BLOCKS (FLUSH_SAMPLES / WAITING)
 
-/* One without a stack stands for a settle() at its time. */
+/* One without a stack stands for a flush() at its time. */
 static bool write_waiting(void *context, const void *first, size_t count)
 {
 	struct export *export = context;
@@ -180,7 +180,7 @@ static bool write_waiting(void *context, const void *first, size_t count)
 		if (sample->stack && export->format->add(export->writer, sample))
 			continue;
 		export->left = 0;
-		if (sample->stack || !export->format->settle(export->writer, sample->time_ns, &export->left))
+		if (sample->stack || !export->format->flush(export->writer, sample->time_ns, &export->left))
 			return false;
 	}
 	return true;
@@ -209,20 +209,20 @@ static bool write_sample(struct export *export, const struct export_sample *samp
 }
 
 /* If it is time. False after a complaint. */
-static bool settle(struct export *export, int64_t now_ns)
+static bool flush(struct export *export, int64_t now_ns)
 {
-	if (!export->format->settle || export->count < export->settle_at)
+	if (!export->format->flush || export->count < export->flush_at)
 		return true;
 	if (export->settled_ns != INT64_MIN) {
 		if (wait_for_writer(export) != COMMAND_FINE)
 			return false;
-		export->settle_at = export->settled_at + (int64_t) export->left;
-		if (export->count < export->settle_at)
+		export->flush_at = export->settled_at + (int64_t) export->left;
+		if (export->count < export->flush_at)
 			return true;
 	}
 	export->settled_ns = now_ns;
 	export->settled_at = export->count;
-	export->settle_at = export->count + SETTLE_SAMPLES;
+	export->flush_at = export->count + FLUSH_SAMPLES;
 	return write_sample(export, &(struct export_sample){ .time_ns = now_ns });
 }
 
@@ -259,7 +259,7 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 	}
 	if (!type->is_wanted)
 		return true;
-	if (!settle(export, selected->time_ns) ||
+	if (!flush(export, selected->time_ns) ||
 	    !export_reader_sample(&export->reader, &read, export->type.unit, &sample))
 		return false;
 	sample.trace_type = type->trace_type;
@@ -412,7 +412,7 @@ static int export_files(const struct export_format *format, const char *path)
 		                        .labels_read = format->labels_read },
 		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
-		.settle_at = SETTLE_SAMPLES,
+		.flush_at = FLUSH_SAMPLES,
 		.settled_ns = INT64_MIN,
 	};
 	export.info = (struct export_info){
