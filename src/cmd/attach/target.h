@@ -44,8 +44,8 @@ struct target {
 	struct attachment now;
 };
 
-/* Waits until other commands have done with the process. False: it cannot be recorded, and `sentence` says why,
- * and what to do. Close it in both cases. */
+/* Waits until other commands have done with the process. False: it cannot be recorded, and `sentence` says
+ * why, and what to do. Close it in both cases. */
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 
 /* The same for `dump`, which loads and calls nothing: any C library, or none. */
