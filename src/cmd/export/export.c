@@ -106,8 +106,8 @@ struct export
 	FILE *out;
 	/* Samples go to the writer on a thread of its own: while it writes, the next ones are read. */
 	struct helper_thread *writing;
-	int64_t count, flush_at;       /* samples */
-	int64_t settled_ns, settled_at; /* of the newest flush(), INT64_MIN: its labels are dropped */
+	int64_t count, flush_at;        /* samples */
+	int64_t flushed_ns, flushed_at; /* of the newest flush(), INT64_MIN: its labels are dropped */
 	size_t left;                    /* after it */
 	/* The file that is being read. */
 	const char *path;
@@ -191,10 +191,10 @@ static int wait_for_writer(struct export *export)
 {
 	if (!helper_thread_wait(export->writing))
 		return complain_of_writing(export, errno);
-	if (export->settled_ns != INT64_MIN &&
-	    !reader_labels_drop(&export->reader.labels, export->settled_ns))
+	if (export->flushed_ns != INT64_MIN &&
+	    !reader_labels_drop(&export->reader.labels, export->flushed_ns))
 		return complain_of_memory();
-	export->settled_ns = INT64_MIN;
+	export->flushed_ns = INT64_MIN;
 	return COMMAND_FINE;
 }
 
@@ -213,15 +213,15 @@ static bool flush(struct export *export, int64_t now_ns)
 {
 	if (!export->format->flush || export->count < export->flush_at)
 		return true;
-	if (export->settled_ns != INT64_MIN) {
+	if (export->flushed_ns != INT64_MIN) {
 		if (wait_for_writer(export) != COMMAND_FINE)
 			return false;
-		export->flush_at = export->settled_at + (int64_t) export->left;
+		export->flush_at = export->flushed_at + (int64_t) export->left;
 		if (export->count < export->flush_at)
 			return true;
 	}
-	export->settled_ns = now_ns;
-	export->settled_at = export->count;
+	export->flushed_ns = now_ns;
+	export->flushed_at = export->count;
 	export->flush_at = export->count + FLUSH_SAMPLES;
 	return write_sample(export, &(struct export_sample){ .time_ns = now_ns });
 }
@@ -413,7 +413,7 @@ static int export_files(const struct export_format *format, const char *path)
 		            .host = native ? HOST_WITH_CALL_STACK : HOST_IS_CALL_STACK },
 		.type = shown_type_of(type_name),
 		.flush_at = FLUSH_SAMPLES,
-		.settled_ns = INT64_MIN,
+		.flushed_ns = INT64_MIN,
 	};
 	export.info = (struct export_info){
 		.trace_type = export.type.name,
