@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -22,8 +21,8 @@ struct helper_thread {
 	sem_t free, full;
 	size_t *counts;        /* of items, by block; 0: the end */
 	size_t filled, worked; /* blocks so far, of the caller and of the thread */
-	atomic_bool has_failed;
-	int error; /* of the work */
+	bool has_failed;       /* atomic */
+	int error;             /* of the work */
 	char items[];
 };
 
@@ -43,11 +42,12 @@ static void work_on_next(struct helper_thread *thread)
 	const size_t at = thread->worked++;
 
 	errno = 0;
-	if (atomic_load(&thread->has_failed) ||
+	if (thread->has_failed || /* only this thread sets it */
 	    thread->work(thread->context, block_at(thread, at), thread->counts[at % thread->blocks]))
 		return;
 	thread->error = errno;
-	atomic_store(&thread->has_failed, true);
+	/* Relaxed: who reads `error` has waited for the block. */
+	__atomic_store_n(&thread->has_failed, true, __ATOMIC_RELAXED);
 }
 
 static void *run(void *of)
@@ -105,7 +105,8 @@ void *helper_thread_add(struct helper_thread *thread)
 {
 	if (thread->counts[thread->filled % thread->blocks] == thread->items_max)
 		hand_over(thread);
-	if (atomic_load_explicit(&thread->has_failed, memory_order_relaxed))
+	/* Relaxed: it may be told one item later. */
+	if (__atomic_load_n(&thread->has_failed, __ATOMIC_RELAXED))
 		return NULL;
 	const size_t number = thread->counts[thread->filled % thread->blocks]++;
 	return block_at(thread, thread->filled) + number * thread->item_size;
@@ -120,7 +121,7 @@ bool helper_thread_wait(struct helper_thread *thread)
 	for (size_t i = 1; thread->has_thread && i < thread->blocks; i++)
 		sem_post(&thread->free);
 	errno = thread->error;
-	return !atomic_load(&thread->has_failed);
+	return !__atomic_load_n(&thread->has_failed, __ATOMIC_RELAXED);
 }
 
 void helper_thread_end(struct helper_thread *thread)
