@@ -88,6 +88,34 @@ if os.waitpid(child, 0)[1] != 7 << 8:
 print("wrong" if wrong else "right")
 """
 
+# Has forked a child before, which has started a program, and starts another one once there is the file STOP.start. Says which
+# processes these are; all run queries until the end.
+TREE = """
+import os, sqlite3, subprocess, sys, time
+stop, starts = sys.argv[1], len(sys.argv) > 3
+wrong = []
+def start(*more):
+    program = subprocess.Popen([sys.executable, "-c", sys.argv[2], stop, sys.argv[2], *more])
+    print(program.pid, flush=True)
+    return program
+def query(until):
+    db = sqlite3.connect(":memory:")
+    while not os.path.exists(until):
+        if db.execute("SELECT count(*) FROM (VALUES (1), (2), (3))").fetchone() != (3,):
+            wrong.append("count")
+child = os.fork() if starts else 0
+if child:
+    print(child, flush=True)
+    query(stop + ".start")
+program = start() if starts else None
+query(stop)
+if program and program.wait() or wrong:
+    os._exit(1)
+if child and os.waitpid(child, 0)[1] == 0:
+    print("right")
+os._exit(0)
+"""
+
 ENDLESS_TEXT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 ENDLESS = "import sqlite3; print('ready', flush=True); sqlite3.connect(':memory:').execute('%s').fetchall()" % ENDLESS_TEXT
 
@@ -249,6 +277,32 @@ class Attach(Hosts):
                 self.finish(host)
                 os.unlink(self.stop)
                 os.unlink(self.stop + ".fork")
+
+    def test_tree(self):
+        """Also what has been forked and started before, and what is started meanwhile, and nobody else."""
+        host = self.start(PYTHON, "-c", TREE, self.stop, TREE, "starts")
+        other = self.start_queries()
+        pids = [host.pid, *(int(host.stdout.readline()) for _ in range(2))]
+        command = self.begin(host, "--tree", "--cpu", "1ms")
+        with open(self.stop + ".start", "w", encoding="ascii"):
+            pass
+        pids.append(int(host.stdout.readline()))
+        sampled = ("SELECT count(DISTINCT process) = 4 FROM samples JOIN series ON series.id = series "
+                   "JOIN threads ON threads.id = thread JOIN processes ON processes.id = process WHERE process_id IN (%s)" %
+                   ", ".join(map(str, pids)))
+        wait_until(lambda: self.number(sampled), "samples of four processes")
+        self.assertEqual(self.timers(other.pid), "")
+        said = self.interrupt(command)
+        for pid in pids:
+            self.assertIn("detached from process %d;" % pid, said)
+            self.assertEqual(self.timers(pid), "")
+        command = self.begin(host, "--tree", "--cpu", "1ms")
+        wait_until(lambda: self.number(sampled), "samples of four processes")
+        self.finish(host)
+        said = command.stderr.read()
+        self.assertEqual((command.wait(), "detached" in said), (0, False), said)
+        self.assertRegex(said, " 4 processes")
+        other.communicate()
 
     def kill(self, command):
         """And its child, which has the same pipe, ends."""

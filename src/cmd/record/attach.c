@@ -32,8 +32,9 @@
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
 #include "cmd/record/summary.h"
+#include "cmd/record/tree.h"
 
-static const char *time_limit;
+static const char *time_limit, *whole_tree;
 
 static const struct command_option options[] = {
 	{ .name = "for",
@@ -41,6 +42,10 @@ static const struct command_option options[] = {
 	  .to = &time_limit,
 	  .kind = OPTION_PERIOD,
 	  .help = "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)" },
+	{ .name = "tree",
+	  .to = &whole_tree,
+	  .help = "also the processes that it has started or starts, and those that they start, if they have "
+	          "SQLite loaded; looked for once a second" },
 	{ 0 },
 };
 
@@ -179,29 +184,39 @@ static void detach_later(const void *context)
 
 /* --- waiting ------------------------------------------------------------------------------------- */
 
-/* Until the process ends, or the time is over, or a signal ends the command. */
-static void await_end(pid_t process, int process_fd, int signals, uint64_t limit_ns)
+static void attach_found(void *library, pid_t process)
+{
+	if (!target_is_recorded(process, getpid())) /* it was forked by one that is */
+		(void)attach(process, library);
+}
+
+/* Until the processes end, or the time is over, or a signal ends the command. */
+static void await_end(struct tree *tree, char *library, int signals, uint64_t limit_ns)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	/* Without a pidfd, the process is polled. */
+	const int process_fd =
+		whole_tree ? -1 : (int)syscall(SYS_pidfd_open, tree->known.items[0].process, 0);
+	const uint64_t pause = whole_tree ? NS_PER_S : process_fd < 0 ? NS_PER_S / 10 : UINT64_MAX;
 	struct pollfd polled[] = { { .fd = signals, .events = POLLIN },
 		                   { .fd = process_fd, .events = POLLIN } };
 
-	for (;;) {
+	do {
 		const uint64_t past = clock_ns(CLOCK_MONOTONIC) - begin;
 		uint64_t left = limit_ns > past ? limit_ns - past : 0;
 		struct timespec next;
 
 		if (!left)
-			return;
-		/* Without a pidfd, the process is polled. */
-		if (process_fd < 0 && left > NS_PER_S / 10)
-			left = NS_PER_S / 10;
+			break;
+		if (whole_tree)
+			tree_look(tree, attach_found, library);
+		left = left < pause ? left : pause;
 		next = timespec_of_ns(left);
-		if (ppoll(polled, 2, limit_ns == UINT64_MAX && process_fd >= 0 ? NULL : &next, NULL) > 0)
-			return;
-		if (process_fd < 0 && !process_state(process, 0))
-			return;
-	}
+		if (ppoll(polled, 2, left == UINT64_MAX ? NULL : &next, NULL) > 0)
+			break;
+	} while (tree_runs(tree));
+	if (process_fd >= 0)
+		close(process_fd);
 }
 
 /* --- the command ---------------------------------------------------------------------------------- */
@@ -233,12 +248,13 @@ static bool parse_limit(uint64_t *limit_ns)
 	return true;
 }
 
-static int record_process(pid_t process, const char *library, uint64_t limit_ns)
+static int record_process(pid_t process, char *library, uint64_t limit_ns)
 {
 	struct recording recording = { .path = NULL };
 	const struct kept kept = { getpid(), library };
+	struct tree tree = { .known = { 0 } };
 	struct keeper keeper;
-	int signals, process_fd;
+	int signals;
 	sigset_t ending;
 
 	(void)keeper_start(&keeper, true, detach_later, &kept);
@@ -252,16 +268,17 @@ static int record_process(pid_t process, const char *library, uint64_t limit_ns)
 	sigaddset(&ending, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ending, NULL);
 	signals = signalfd(-1, &ending, SFD_CLOEXEC);
-	process_fd = (int)syscall(SYS_pidfd_open, process, 0);
 	rings_open();
 	recording_watch(&recording);
-	if (!attach(process, library)) {
+	if (!tree_add(&tree, process) || !attach(process, library)) {
+		tree_free(&tree);
 		keeper_dismiss(&keeper);
 		collection_fold(rings_finish());
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();
-	await_end(process, process_fd, signals, limit_ns);
+	await_end(&tree, library, signals, limit_ns);
+	tree_free(&tree);
 	detach(getpid(), library, 1);
 	keeper_dismiss(&keeper);
 	recording.collection = rings_finish();
@@ -302,14 +319,17 @@ const struct command command_attach = {
 	.details =
 		"The process needs no change. queryprof stops one of its threads for some milliseconds, at "
 		"a moment when the thread holds no lock of the C library, and has it load the recorder from "
-		"memory. From then on, the process and every child that it forks are recorded as by record. "
+		"memory. From then on, the process and every child that it forks are recorded as by record; "
+	        "with "
+		"--tree, those it has forked before and the programs it starts, too. "
 		"The recording ends after --for, at Ctrl-C, or when the process ends. The process continues "
 		"without queryprof's hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
 		"The process must be a dynamic x86-64 program with glibc and a shared SQLite library. You "
 		"must be its user, or root. If it cannot be attached, the message tells why and what to do. "
 		"A statement that is already running is seen from its next call on.",
 	.examples = "  queryprof attach --for 60s -o app.trace 4711\n"
-		    "  queryprof attach --new --cpu 1ms $(pidof -s server)\n",
+		    "  queryprof attach --new --cpu 1ms $(pidof -s server)\n"
+		    "  queryprof attach --tree --for 5min $(pgrep -o php-fpm)\n",
 	.options = options,
 	.shared = recording_options,
 	.shared_title = "the recording, as in record",

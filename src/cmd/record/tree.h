@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes that one has started, those that these have started, and so on, as far as /proc tells: a
+ * process whose parent has ended is another's child. A process that was once found stays known after that.
+ */
+#ifndef QUERYPROF_CMD_RECORD_TREE_H
+#define QUERYPROF_CMD_RECORD_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vector.h"
+
+struct tree_process {
+	pid_t process;
+	uint64_t start_ticks;
+};
+
+struct tree {
+	VECTOR(struct tree_process) known;
+};
+
+/* The process that the tree begins with, or one of those found. False: no memory. */
+bool tree_add(struct tree *tree, pid_t process);
+
+/* Calls `found` with each process below the known ones that is not known and has SQLite mapped: a file with
+ * "sqlite" in its name. It is known afterwards. */
+void tree_look(struct tree *tree, void (*found)(void *context, pid_t process), void *context);
+
+/* Whether any that is known still runs. */
+bool tree_runs(const struct tree *tree);
+void tree_free(struct tree *tree);
+
+#endif
