@@ -16,8 +16,9 @@ uint64_t ledger_read(enum ledger_counter which)
 	return sum;
 }
 
-/* Each slot once: with thousands of threads each look at one is a cold one. */
-void ledger_sum(uint64_t counters[LEDGER_COUNTERS])
+/* All counters, of about now: between two of them a handler may run. Each slot once: with thousands of
+ * threads each look at one is a cold one. */
+static void ledger_sum(uint64_t counters[LEDGER_COUNTERS])
 {
 	uint32_t slots = slots_count();
 

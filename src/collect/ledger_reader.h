@@ -12,9 +12,6 @@
 /* The sum over all threads there ever were. */
 uint64_t ledger_read(enum ledger_counter which);
 
-/* All counters, of about now: between two of them a handler may run. */
-void ledger_sum(uint64_t counters[LEDGER_COUNTERS]);
-
 /* All counters, of one moment: what the signals became adds up to the signals. Handlers that run
  * meanwhile have it read again, a hundred times at most. */
 void ledger_read_all(uint64_t counters[LEDGER_COUNTERS]);

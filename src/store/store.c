@@ -73,7 +73,9 @@ static int copy_settings(const struct store_config *config, struct settings_of_s
 	return settings->path ? 0 : ENOMEM;
 }
 
-bool store_is_elsewhere(void)
+/* Whether another process stores. Then the store has no thread and no file here, except for
+ * readers if SQL asks for the trace file, and settings of the file have no effect. */
+static bool store_is_elsewhere(void)
 {
 	return __atomic_load_n(&store_control.state, __ATOMIC_RELAXED) == STORE_ELSEWHERE;
 }

@@ -41,9 +41,6 @@ int store_init(struct ring *ring, const struct store_config *config);
 
 /* After store_init(), before store_shutdown(). */
 bool store_is_started(void);
-/* Whether another process stores. Then the store has no thread and no file here, except for
- * readers if SQL asks for the trace file, and settings of the file have no effect. */
-bool store_is_elsewhere(void);
 
 /* Starts the flusher thread if it does not run yet. A thread that is about to write the first
  * record, of the process or of a forked child, calls this first, on an ordinary thread. It costs

@@ -34,13 +34,6 @@ struct frames *frames_open(const struct target *target)
 	return frames;
 }
 
-void frames_close(struct frames *frames)
-{
-	if (frames)
-		walk_close(frames->walk);
-	free(frames);
-}
-
 /* --- what the frames mean ------------------------------------------------------------------------ */
 
 /* Functions of libc in which a thread waits, or passes through, and holds no lock of libc's. */

@@ -16,7 +16,6 @@ struct frames;
 
 /* NULL: libdw is not installed. */
 struct frames *frames_open(const struct target *target);
-void frames_close(struct frames *frames);
 
 /* Why the thread, which is stopped with these registers, may hold a lock of the loader, of malloc(), of libc
  * or of the recorder; NULL: it holds none. */

@@ -124,7 +124,7 @@ static int add_runs(struct page *page, sqlite3 *db, const struct snapshot *snaps
 
 static const char *const order_columns[] = { "wall_ns", "cpu_ns", "lock_ns", "runs" };
 
-const char *page_order_name(enum page_order order)
+static const char *page_order_name(enum page_order order)
 {
 	static const char *const names[] = { "wall", "cpu", "lock", "runs" };
 

@@ -18,7 +18,6 @@
 #define DETAIL_SECONDS 60 /* whose times a statement's page shows */
 
 enum page_order { ORDER_WALL, ORDER_CPU, ORDER_LOCK, ORDER_RUNS, PAGE_ORDERS };
-const char *page_order_name(enum page_order order);
 
 struct page_line {
 	char *text;

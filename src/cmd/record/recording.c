@@ -28,7 +28,8 @@
 #include "wire/version.h"
 
 const char *recording_command = "record";
-const char *recording_quiet, *recording_no_symbols, *recording_push_url;
+const char *recording_quiet, *recording_no_symbols;
+static const char *push_url;
 const char *recording_path = TRACE_FILE_DEFAULT;
 
 static const char *append, *begin_anew;
@@ -66,7 +67,7 @@ const struct command_option recording_options[] = {
 	  .help = "leave names and lines out of the file; queryprof embed adds them later" },
 	{ .name = "push",
 	  .value = "URL",
-	  .to = &recording_push_url,
+	  .to = &push_url,
 	  .help = "send the trace file to ClickHouse until the recording ends (see push)" },
 	{ .name = "quiet", .to = &recording_quiet, .help = "print nothing at the end" },
 	{ 0 },
@@ -276,8 +277,7 @@ int recording_begin(struct recording *recording)
 		         "--append omits this message)",
 		         recording_command, recording_path);
 	if (explain_begin() ||
-	    (recording_push_url &&
-	     !push_background_start(recording->path, recording_push_url, recording_quiet != NULL)))
+	    (push_url && !push_background_start(recording->path, push_url, recording_quiet != NULL)))
 		return COMMAND_FAILED;
 	return COMMAND_FINE;
 }

@@ -24,7 +24,7 @@ struct recording {
 
 /* The name of the command that complains, and the options that were given. */
 extern const char *recording_command;
-extern const char *recording_quiet, *recording_no_symbols, *recording_push_url;
+extern const char *recording_quiet, *recording_no_symbols;
 extern const char *recording_path; /* of the trace file, as given */
 extern const struct command_option recording_options[];
 

@@ -12,7 +12,8 @@
 #include "sqlite/session/recording.h"
 #include "timers/threads.h"
 
-void session_end(struct session *session)
+/* The connection is freed: its session and the session's runs end. Idempotent. */
+static void session_end(struct session *session)
 {
 	if (!session_remove(session))
 		return;
@@ -78,7 +79,9 @@ static int bind_session(struct session *session, sqlite3 *db)
 	return host_api(session->library)->create_module_v2(db, name, &module, session, end_bound);
 }
 
-void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements)
+/* The host is about to close the session's connection while statements are left: the session ends
+ * when SQLite frees the connection. */
+static void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements)
 {
 	if (!session_hold(session))
 		return;
@@ -89,7 +92,9 @@ void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_s
 	session_release(session);
 }
 
-struct session *session_of_open(const struct host_library *library, sqlite3 *db)
+/* session_of() of a connection that is open, in a call of its library. The session of another
+ * connection that was at its address, the end of which nobody has reported, ends. */
+static struct session *session_of_open(const struct host_library *library, sqlite3 *db)
 {
 	struct session *session = session_of(db);
 

@@ -13,17 +13,6 @@
  * was only recorded. NULL: it cannot have one, `*error` (sqlite3_malloc). */
 struct session *session_bind(sqlite3 *db, bool *is_new, char **error);
 
-/* The host is about to close the session's connection while statements are left: the session ends
- * when SQLite frees the connection. */
-void session_bind_closing(struct session *session, sqlite3 *db, bool even_with_statements);
-
-/* session_of() of a connection that is open, in a call of its library. The session of another
- * connection that was at its address, the end of which nobody has reported, ends. */
-struct session *session_of_open(const struct host_library *library, sqlite3 *db);
-
-/* The connection is freed: its session and the session's runs end. Idempotent. */
-void session_end(struct session *session);
-
 /* No call was seen for a time: connections may have been closed, and their statements finalized. No thread
  * begins a call that is seen. */
 void sessions_end_old(void);

@@ -205,7 +205,9 @@ static void read_state(struct writer *writer, sqlite3_stmt *state)
 	writer->counters->is_announced = false;
 }
 
-int writer_begin(struct writer *writer)
+/* Begins a transaction, and forgets rows that the file may have changed since the last one; the
+ * caller ends it. SQLITE_OK or the error, after which there is no transaction. */
+static int writer_begin(struct writer *writer)
 {
 	struct prepared *state = &writer->sql.state;
 	int code = writer_run(writer, &writer->sql.begin);

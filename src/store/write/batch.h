@@ -22,10 +22,6 @@ struct writer_result {
 	bool busy; /* another process kept writing: nothing was taken */
 };
 
-/* Begins a transaction, and forgets rows that the file may have changed since the last one; the
- * caller ends it. SQLITE_OK or the error, after which there is no transaction. */
-int writer_begin(struct writer *writer);
-
 /* Takes records from the ring and stores them in one transaction, at most
  * `most_records`, and about `most_bytes` of the file. SQLITE_OK or the error, after
  * which the batch is lost. */

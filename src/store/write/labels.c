@@ -217,7 +217,8 @@ static int64_t find_known(struct writer *writer, struct hash key)
 	return code ? -code : known->row;
 }
 
-int64_t labels_intern(struct writer *writer, const char *text)
+/* The set with this text; a result as labels_combine() has. */
+static int64_t labels_intern(struct writer *writer, const char *text)
 {
 	uint64_t number = *text ? label_set_number(text, strlen(text)) : 0;
 	struct hash key = key_of(&number, 1);

@@ -34,8 +34,6 @@ void label_writer_forget(struct label_writer *labels);
 
 /* The set of these, innermost first: of two labels with one key the first counts. */
 int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t count);
-/* The set with this text. */
-int64_t labels_intern(struct writer *writer, const char *text);
 
 /* The row of trace_contexts, 0: the context is empty. */
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
