@@ -77,6 +77,7 @@ sql app.trace "SELECT * FROM orders"
 sql app.trace "SELEC 1"
 sql app.trace "SELECT qery FROM query_log"
 sql app.trace "SELECT customer FROM query_log"
+sql app.trace "SELECT wait_ns FROM query_log"
 --hepl
 check app.trace --max-time 50
 check app.trace --format tapp --no-sort

@@ -54,6 +54,8 @@ static void complain_of_sql(sqlite3 *db)
 			if (sqlite3_column_text(row, 0))
 				nearest_try(&nearest, (const char *)sqlite3_column_text(row, 0));
 		sqlite3_finalize(row);
+		if (!strcmp(nearest.best, nearest.word)) /* another table's column */
+			nearest.best[0] = '\0';
 	}
 	complain("%s%s%s", message ? message : "out of memory",
 	         nearest.best[0] ? "; did you mean "
