@@ -2,7 +2,7 @@
 -- The statements that kept others waiting for database locks, ordered by the time that those waited. open_ms, outside_ms: of the
 -- longest of the transactions that were waited for. doing: what the program did in outside_ms, CPU time by exact clocks, waits
 -- and functions by samples (query_profiler_outside); the function is the program's own that is nearest to the leaf, or the leaf.
--- holder: the program, of a process of the file.
+-- holder: the program, of a connection of the file.
 WITH waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
 	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside, t.id AS id
@@ -18,7 +18,8 @@ holders AS MATERIALIZED (
 	       max(iif(open IS NULL, NULL, printf('%020d%020d%d', open, outside, h.id))) AS held, max(holder_query_id) AS query_id
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
-	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname
+	-- Without a session only the kernel named the process, which may have become another program.
+	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname AND holder_session_id <> 0
 	GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
 	ORDER BY waited DESC LIMIT 50),
 longest AS MATERIALIZED (SELECT DISTINCT t.* FROM holders JOIN transactions AS t ON t.id = CAST(substr(held, 41) AS INTEGER)),

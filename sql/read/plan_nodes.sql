@@ -2,7 +2,7 @@
 -- The nodes of the selected runs' plans (see read/selected.sql), with their time; the plan that took most comes
 -- first. Other plans of those statements, and those of a statement that is the only one, follow without a time,
 -- because short runs have no samples. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
--- finalizing it, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
+-- finalizing it, -4 the time in a run queue, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
 	SELECT r.program, r.runs, r.fullscan_steps, r.rows, r.finished
@@ -17,7 +17,7 @@ known AS MATERIALIZED (
 	WHERE g.id IN (SELECT program FROM runs)
 	   OR (x.normalized_query_hash, g.plan_hash) IN (SELECT hash, plan_hash FROM temp.selected_periods)),
 samples_of AS MATERIALIZED (
-	SELECT hash, program, phase AS node, value AS ns, square, trace_type
+	SELECT hash, program, iif(queued AND phase = -1, -4, phase) AS node, value AS ns, square, trace_type
 	FROM temp.selected_sums
 	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))),
 costs AS MATERIALIZED (
@@ -40,7 +40,8 @@ places AS MATERIALIZED (
 	UNION ALL SELECT program, 0, 0 FROM shown
 	UNION ALL SELECT program, -1, -1 FROM shown
 	UNION ALL SELECT program, -2, -2 FROM shown
-	UNION ALL SELECT program, -3, -3 FROM shown),
+	UNION ALL SELECT program, -3, -3 FROM shown
+	UNION ALL SELECT program, -4, -4 FROM shown),
 nodes AS MATERIALIZED (
 	SELECT p.program, p.node, n.program AS newest, n.node AS newest_node
 	FROM shown AS k
@@ -83,7 +84,8 @@ JOIN (
 	UNION ALL SELECT newest, 0, 0, '(statement)', '' FROM plan
 	UNION ALL SELECT newest, -1, 0, '(not known)', '' FROM plan
 	UNION ALL SELECT newest, -2, 0, '(preparing)', '' FROM plan
-	UNION ALL SELECT newest, -3, 0, '(closing)', '' FROM plan) AS n ON n.program = plan.newest
+	UNION ALL SELECT newest, -3, 0, '(closing)', '' FROM plan
+	UNION ALL SELECT newest, -4, 0, '(run queue)', '' FROM plan) AS n ON n.program = plan.newest
 LEFT JOIN times AS t ON t.newest = plan.newest AND t.node = n.node
 LEFT JOIN counts AS c ON c.newest = plan.newest AND c.node = n.node
 ORDER BY plan.ns DESC, plan.newest, n.node <= 0, abs(n.node);

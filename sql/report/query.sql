@@ -22,7 +22,9 @@ unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM queries CROSS JOIN temp.selected USING (id)
 	-- A sampled statement of queryprof itself has a start, but no text.
 	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
-		SELECT 1 FROM samples WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = id)))
+		-- The program's samples are of runs that had returned.
+		SELECT 1 FROM samples JOIN series ON series.id = samples.series
+		WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = queries.id AND trace_type NOT IN ('ProgramCPU', 'ProgramOffCPU'))))
 SELECT what, value FROM (
 	SELECT 1 AS line, 'query' AS what, query_id AS value FROM times JOIN queries ON id = run, counted
 	WHERE NOT is_counted AND NOT EXISTS (SELECT 1 FROM temp.selected_runs AS r WHERE r.query_id <> queries.query_id)

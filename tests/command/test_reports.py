@@ -247,6 +247,47 @@ Top stacks, leaf first, by CPU time
         self.assertRegex(out, "unfinished +1: no end was recorded")
         self.assertIn("0x1234", out)
 
+    def test_that_the_programs_samples_end_no_run_and_leave_none_open(self):
+        """The program is sampled right after a run that is not logged returned."""
+        path = os.path.join(self.folder, "returned.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 1, 'ProgramCPU', 1000000, 1)")
+            db.execute("UPDATE samples SET series = 9 WHERE query = 5")
+            db.commit()
+        self.assertIn("unfinished", self.output("report", self.trace))
+        self.assertNotIn("unfinished", self.output("report", path))
+
+    def test_that_a_holder_without_a_connection_has_no_program(self):
+        """The kernel named the process, which was forked from a recorded one and became another program."""
+        path = os.path.join(self.folder, "became.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (2, 'host', 200, 0, '/usr/bin/app')")
+            db.execute("INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process, database, holder, holder_query,"
+                       " holder_session, holder_process_id, holder_thread_id, holder_transaction)"
+                       " SELECT 1, query_start_ns, 30000000, 24, 0, 101, 1, '/app.db', 0, '', 0, 200, 0, 0 FROM queries WHERE id = 1")
+            db.commit()
+        held, = json.loads(self.output("locks", path, "--format", "json"))
+        self.assertEqual((held["holder_process_id"], held["holder"]), (200, None))
+
+    def test_the_time_in_a_run_queue_has_a_row_in_plans(self):
+        path = os.path.join(self.folder, "queued.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (7, 1, 0, 1, 0)")
+            db.execute("INSERT INTO plan_nodes (program, node, parent, detail) VALUES (7, 3, 0, 'SEARCH orders')")
+            db.execute("UPDATE queries SET program = 7 WHERE id = 1")
+            db.execute("DELETE FROM samples")
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 1, 'OffCPU', 1000000, 1)")
+            db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, wait, wait_ns)"
+                           " SELECT query_start_ns + ?, 9, 1, 1, 0, ?, 0, 0, ?, ? FROM queries WHERE id = 1",
+                           ((1000, 30, 17, 30000000), (2000, 10, 3, 10000000)))
+            db.commit()
+        plan = self.output("plan", path, "--type", "wall")
+        self.assertRegex(plan, r"─ \(run queue\) .* 75\.0 % .* 30 ms")
+        self.assertRegex(plan, r"─ \(not known\) .* 25\.0 % .* 10 ms")
+
     def test_report_of_wall_time_alone(self):
         path = os.path.join(self.folder, "wall.trace")
         shutil.copy(self.trace, path)

@@ -117,6 +117,7 @@ const struct command command_plan = {
 		   "`self` is the share of the time in the node itself; `total` includes the nodes below it. "
 		   "The time is that of `total`, with one standard error. `(statement)` is work of no node, "
 		   "`(preparing)` the work before the first step, and `(closing)` resetting and finalizing. "
+		   "`(run queue)` is the time in which the thread was ready and no processor was free. "
 		   "`(not known)` is other work outside SQLite's interpreter, or between two of its opcodes. "
 		   "If SQLite counts them (SQLITE_ENABLE_STMT_SCANSTATUS), a loop has the number of its "
 		   "starts and of the rows that it visited. A note marks a scan of a table of the file, or "
