@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Others waited for a transaction that was idle for most of its time: its program did something else.
-SELECT x.normalized_query_hash AS hash, sum(w.wait_ns) AS saved, NULL AS error, duration(sum(w.wait_ns)) AS waited, count(*) AS waits,
+SELECT x.normalized_query_hash AS hash, sum(w.wait_ns) AS saved, NULL AS error, duration(sum(w.wait_ns)) AS waited, count(*) || iif(count(*) = 1, ' wait', ' waits') AS waits,
        duration(max(t.duration_ns)) AS longest, duration(max(t.idle_ns)) AS idle
 FROM waits_for_locks AS w
 JOIN transactions AS t ON t.process = w.process AND t.number = w.holder_transaction AND t.idle_ns > 0.5 * t.duration_ns

@@ -957,7 +957,7 @@ waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
 	SELECT p.hostname AS hostname, p.process_id AS process_id, t.process AS process, t.session AS session, t.number AS number,
 	       t.thread_id AS thread_id, t.idle_ns AS idle_ns, t.idle_cpu_ns AS idle_cpu_ns, t.write_ns AS write_ns,
-	       t.pending_ns AS pending_ns, t.duration_ns AS duration_ns, t.last_query AS last_query,
+	       t.pending_ns AS pending_ns, t.duration_ns AS duration_ns, t.last_query AS last_query, t.outcome AS outcome,
 	       substr(b.caller, 1 + length(rtrim(b.caller, replace(b.caller, '/', '')))) AS last_caller
 	FROM transactions AS t JOIN processes AS p ON p.id = t.process
 	LEFT JOIN queries AS q ON q.id = t.last LEFT JOIN call_stacks AS b ON b.id = q.call_stack
@@ -978,8 +978,9 @@ told AS (
 	       CASE WHEN w.lock IN ('WAL write', 'RESERVED') AND h.write_ns > 0 THEN h.write_ns
 	            WHEN w.lock IN ('SHARED', 'PENDING') AND h.pending_ns > 0 THEN h.pending_ns ELSE h.duration_ns END AS held_ns,
 	       h.idle_ns AS idle_ns, h.idle_cpu_ns AS idle_cpu_ns,
-	       iif(h.last_query <> w.holder_query, ', until ' || iif(length(h.last_query) > 60, substr(h.last_query, 1, 57) || '...', h.last_query), '')
-	       || coalesce(' at ' || nullif(h.last_caller, ''), '') AS until,
+	       CASE WHEN h.outcome >= 3 THEN ', and had not ended when it was last seen'
+	            ELSE iif(h.last_query NOT IN ('', w.holder_query), ', until ' || iif(length(h.last_query) > 60, substr(h.last_query, 1, 57) || '...', h.last_query), '')
+	                 || coalesce(' at ' || nullif(h.last_caller, ''), '') END AS until,
 	       EXISTS (SELECT 1 FROM processes AS p WHERE p.process_id = w.holder_process_id AND p.hostname = w.hostname) AS is_recorded
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = w.holder_transaction AND h.session = w.holder_session_id AND h.process_id = w.holder_process_id AND h.hostname = w.hostname
