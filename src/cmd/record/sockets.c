@@ -76,6 +76,12 @@ bool sockets_open(struct sockets *sockets)
 	return sockets->listening[HANDOVER_ABSTRACT] >= 0 || sockets->listening[HANDOVER_PATH] >= 0;
 }
 
+void sockets_own(const struct sockets *sockets)
+{
+	for (int i = 0; i < HANDOVER_SOCKETS; i++)
+		listen(sockets->listening[i], QUEUE);
+}
+
 void sockets_shut(const struct sockets *sockets)
 {
 	for (int i = 0; i < HANDOVER_SOCKETS; i++)

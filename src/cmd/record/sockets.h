@@ -18,6 +18,9 @@ struct sockets {
 /* Opens them and names them in the environment. False: there is none. */
 bool sockets_open(struct sockets *sockets);
 
+/* Whoever connects is told that this process listens: it may be a fork of the one that opened them. */
+void sockets_own(const struct sockets *sockets);
+
 /* From here on nobody can connect. A connection that was made before can still be accepted. */
 void sockets_shut(const struct sockets *sockets);
 
