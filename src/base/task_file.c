@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cancel.h"
@@ -40,4 +41,19 @@ bool task_file_read_own(const char *name, char *text, size_t size)
 bool task_file_read_process(const char *name, char *text, size_t size)
 {
 	return read_file("self", name, text, size);
+}
+
+bool task_file_read_other(int process, const char *name, char *text, size_t size)
+{
+	char folder[32];
+
+	snprintf(folder, sizeof(folder), "%d", process);
+	return read_file(folder, name, text, size);
+}
+
+char task_file_state(const char *stat)
+{
+	const char *name_end = strrchr(stat, ')'); /* the name may hold anything */
+
+	return name_end && name_end[1] ? name_end[2] : 0;
 }

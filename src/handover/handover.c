@@ -9,6 +9,7 @@
 
 #include "base/bounded_wait.h"
 #include "base/environment.h"
+#include "base/task_file.h"
 #include "collect/ring_reader.h"
 #include "process/fork.h"
 #include "handover/shared_ring.h"
@@ -87,16 +88,21 @@ socklen_t handover_address(const struct handover_key *of, enum handover_socket w
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
 }
 
+static bool find_peer(int to, struct ucred *peer)
+{
+	socklen_t size = sizeof(*peer);
+
+	return syscall(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
+}
+
 /* When the command has ended anybody can take the abstract name, and would get the text of all queries. The
  * command's user is this process's, or root, from whom it got its own; in a user namespace the kernel gives
  * the number that the command's user has there. */
 static bool is_command(int to)
 {
 	struct ucred peer;
-	socklen_t size = sizeof(peer);
 
-	return syscall(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	return find_peer(to, &peer) && (peer.uid == 0 || peer.uid == geteuid());
 }
 
 /* Does not block, because the command has a queue. -1: refused, or the command has ended. */
@@ -128,18 +134,45 @@ static int send_message(struct handover_message message, const int *descriptors,
 	return to;
 }
 
-/* One call, timed by the kernel, because no signal handler must run. */
+/* By a signal or a debugger. False, too, if this process cannot see the command in /proc. */
+static bool is_command_stopped(int to)
+{
+	char text[64], state;
+	struct ucred peer;
+
+	if (!find_peer(to, &peer))
+		return false;
+	task_file_read_other(peer.pid, "stat", text, sizeof(text));
+	state = task_file_state(text);
+	return state == 'T' || state == 't';
+}
+
 BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
                     BOUND_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
 
-/* The memory that the command has made; -1: none, see `refusal`. The host's signals wait meanwhile. */
-static int await_memory(int from)
+/* As ppoll(). Timed by the kernel, and the host's signals wait meanwhile: no handler must run. */
+static long await_response(int from)
 {
 	const uint64_t all = ~0ull;
-	struct timespec left = timespec_of_ns(for_memory.limit_ns); /* the kernel changes it */
-	struct pollfd polled = { .fd = from, .events = POLLIN };
+	uint64_t waited = 0, next = BOUND_MS(1);
+	long ready;
+
+	do {
+		struct pollfd polled = { .fd = from, .events = POLLIN };
+		struct timespec left = timespec_of_ns(next); /* the kernel changes it */
+
+		ready = syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all));
+		waited += next;
+		next *= 2;
+	} while (ready == 0 && waited < for_memory.limit_ns && !is_command_stopped(from));
+	return ready;
+}
+
+/* The memory that the command has made; -1: none, see `refusal`. */
+static int await_memory(int from)
+{
 	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
-	const long ready = syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all));
+	const long ready = await_response(from);
 	char byte;
 
 	refusal = ready == 0 ? "the command did not answer" : "it received no memory from the command";

@@ -29,7 +29,6 @@ BOUNDED_WAIT_DEFINE(between_checks, "the watch thread: the host's last thread en
 static bool is_ours(int ours)
 {
 	char text[256];
-	const char *state = NULL;
 	struct dirent *entry;
 	int threads = 0;
 	DIR *folder = opendir("/proc/self/task");
@@ -40,9 +39,8 @@ static bool is_ours(int ours)
 		closedir(folder);
 	if (threads != 1 + ours)
 		return false;
-	if (task_file_read((uint32_t)getpid(), "stat", text, sizeof(text)))
-		state = strrchr(text, ')');
-	return state && state[1] && state[2] == 'Z';
+	task_file_read((uint32_t)getpid(), "stat", text, sizeof(text));
+	return task_file_state(text) == 'Z';
 }
 
 static struct store_thread watch;
