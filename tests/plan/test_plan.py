@@ -405,7 +405,7 @@ class Plans(unittest.TestCase):
         subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.assertRegex(self.command("plan", trace, "LIKE"),
-                         "the whole table, compares in expressions: b, (299999|300000) rows visited and 1 returned a run\n")
+                         "the whole table, compares in expressions: b, 300000 rows visited and 1 returned a run\n")
 
     def test_marks(self):
         """Rows visited against rows returned decide, also for min() and max() over a whole table, and for look-ups."""
@@ -416,9 +416,9 @@ class Plans(unittest.TestCase):
         subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:",
                         "CREATE TABLE o(a, b); INSERT INTO o " + rows + "CREATE TABLE p(a INTEGER PRIMARY KEY, b); INSERT INTO p " +
                         rows + "".join(statements)], check=True, stdout=subprocess.DEVNULL)
-        self.assertRegex(self.command("plan", trace, "max(a)"), r"SEARCH o .*  the whole table, (299999|300000) rows visited and 1 returned a run")
-        self.assertRegex(self.command("plan", trace, "b = "), r"SCAN o .*  the whole table, compares b, (299999|300000) rows visited")
-        self.assertRegex(self.command("plan", trace, "CROSS JOIN"), r"SCAN o .*  the whole table.*(299999|300000) rows visited")
+        self.assertRegex(self.command("plan", trace, "max(a)"), r"SEARCH o .*  the whole table, 300000 rows visited and 1 returned a run")
+        self.assertRegex(self.command("plan", trace, "b = "), r"SCAN o .*  the whole table, compares b, 300000 rows visited")
+        self.assertRegex(self.command("plan", trace, "CROSS JOIN"), r"SCAN o .*  the whole table.*300000 rows visited")
         self.assertRegex(self.command("report", trace, "--like", "b = "),
                          r"scanned +[\d,]+ rows of whole tables for \d+ rows returned; an index on o \(b\) may save most of that\n")
         self.assertNotIn("may save", self.command("report", trace, "--like", "max(a)"))

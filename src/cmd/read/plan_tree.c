@@ -50,7 +50,7 @@ struct tree {
 	VECTOR(struct child) children; /* by parent, and as the nodes are */
 	VECTOR(size_t) order;          /* as printed */
 	double whole;
-	double visited, returned; /* rows in a run, of whole tables; -1: not known */
+	double visited, returned; /* steps in whole tables, and rows, in a run; -1: not known */
 	int64_t runs;
 	char *query, *seen; /* the first run's text, and when it was run */
 };
@@ -200,12 +200,12 @@ static size_t count_whole(const struct tree *tree)
 	return count;
 }
 
-/* Rows are counted of the statement, so they say something of a loop that is the only one. */
+/* Rows are counted of the statement, so they say something of a loop that is the only one. SQLite counts the
+ * steps from a row to the next one: the first row is one more. */
 static void write_visited(FILE *to, const struct tree *tree)
 {
 	if (tree->visited >= 1 && count_whole(tree) == 1)
-		fprintf(to, ", %.0f row%s visited and %.0f returned a run", tree->visited,
-		        tree->visited < 1.5 ? "" : "s", tree->returned);
+		fprintf(to, ", %.0f rows visited and %.0f returned a run", tree->visited + 1, tree->returned);
 }
 
 static void write_mark(FILE *to, const struct tree *tree, const struct node *node)
