@@ -56,7 +56,7 @@ class Missing(unittest.TestCase):
         self.assertEqual(self.reasons(), [reason])
         self.assertIn(f"no plan: {reason}: SELECT count(*)", self.show("plan", self.trace, "--like", "SELECT count"))
         self.assertRegex(self.show("report", self.trace, "--like", "SELECT count"), f"no plan +{reason}\n")
-        self.assertRegex(said, rf"plans: \d of \d statements? ha\w+ none: .*{reason} \(1\)")
+        self.assertRegex(said, rf"plans: \d of \d sampled statements? ha\w+ none: .*{reason} \(1\)")
 
     def test_callbacks(self):
         for setting, reason in CASES:

@@ -79,7 +79,7 @@ static void sum_plans(sqlite3 *db, const struct recording *recording, struct sum
 	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
-		summary->plans = text_format("plans: %lld of %lld statement%s none: %s",
+		summary->plans = text_format("plans: %lld of %lld sampled statement%s none: %s",
 		                             (long long)sqlite3_column_int64(row, 0),
 		                             (long long)sqlite3_column_int64(row, 1),
 		                             sqlite3_column_int64(row, 1) == 1 ? " has" : "s have",
