@@ -14,6 +14,8 @@ import sqlite3
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mcp"))
+from server import Server
 from tool import *
 from trace_file import MS, START, version
 
@@ -54,10 +56,17 @@ LINES = {
     "locks": ["idle", "chains"],
     "wal": [],
     "findings": [],
+    "metrics": [],
 }
 ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or a file as a whole.
-OTHER_COMMANDS = {"record", "attach", "check", "advise", "top", "dump", "push", "pull", "embed", "sql", "mcp", "metrics"}
+OTHER_COMMANDS = {"record", "attach", "check", "advise", "top", "dump", "push", "pull", "embed", "sql", "mcp"}
+# The tools of mcp, with arguments: each prints what its command does.
+TOOLS = (("top_statements", {"limit": 2, "like": "orders"}, ("queries", "--limit", "2", "--like", "orders")),
+         ("top_statements", {"limit": 1, "by": "cpu"}, ("queries", "--limit", "1", "--by", "cpu")),
+         ("callers", {"limit": 2}, ("queries", "--by", "caller", "--limit", "2")),
+         ("findings", {"limit": 2}, ("findings", "--limit", "2")), ("locks", {}, ("locks",)), ("wal", {}, ("wal",)),
+         ("plan", {"statement": "000000000000a002"}, ("plan", "--limit", "1", "--statement", "000000000000a002")))
 # traces has options of its own, about traces.
 TRACE_FILTERS = {"like": "orders", "since": "start+5s", "until": "start+9s", "min-duration": "40ms", "process": "200"}
 
@@ -152,9 +161,24 @@ class Selections(Tool):
                        " printf('[[1,0,0,%d,%d,0,%d]]', query_duration_ns, query_duration_ns, q.id)"
                        " FROM queries AS q JOIN threads AS t ON t.process = q.process AND t.thread_id = q.thread_id"
                        " WHERE q.id % 3 = 1")
+        cls.make_waits(chance)
         if cls.counts_all:
             cls.count_all(chance)
         cls.db.commit()
+
+    @classmethod
+    def make_waits(cls, chance):
+        for begin in range(40):
+            cls.insert("waits_for_locks", start_ns=START + begin * MS, process=chance.choice((1, 2)), thread_id=101, query=chance.randrange(41),
+                       wait_ns=chance.randrange(1, 500 * MS), refused=chance.choice((0, 0, 1, 2)), lock=chance.choice((1, 2)),
+                       database=chance.choice(("/data/big.db", "/data/small.db")), holder_query=chance.choice(("", "DELETE FROM t")))
+            statement = chance.choice((0xa001, 0xa002))
+            cls.insert("wal_events", start_ns=START + begin * MS, process=1, event=chance.choice((0, 0, 1, 2)), frames=chance.randrange(1, 900),
+                       last_frame=900, transactions=chance.randrange(1, 5), page_size=4096, statement=statement,
+                       text="statement %x" % statement, database="/data/big.db")
+            cls.insert("wal_checkpoints", start_ns=START + begin * MS, duration_ns=chance.randrange(100, 50 * MS), process=1, frames=900,
+                       copied_before=0, copied_after=chance.randrange(901), origin=1, statement=statement, text="statement %x" % statement,
+                       database="/data/big.db", page_size=4096)
 
     @classmethod
     def make_run(cls, chance, run):
@@ -273,6 +297,26 @@ class Selections(Tool):
         for row in self.rows("findings", self.trace, *chosen):
             self.assertLessEqual(row["saved_ms"] or 0, sums["all wall"])
 
+    def of_locks(self, _chosen, _sums):
+        rows = json.loads(self.output("locks", self.trace, "--format", "json"))
+        for name, sql in ("waits", "count(*)"), ("waited_ms", "sum(wait_ns) / 1e6"), ("busy", "sum(refused = 1)"):
+            self.assertAlmostEqual(sum(row[name] for row in rows), self.number("SELECT %s FROM waits_for_locks" % sql), places=1)
+
+    def of_wal(self, _chosen, _sums):
+        out = self.output("wal", self.trace, "--limit", "1000")
+        frames = [line.split() for line in table_of(out, "Frames, by the statements that appended them")]
+        for column, name in (0, "frames"), (2, "transactions"):
+            self.assertEqual(sum(int(cells[column]) for cells in frames), self.number("SELECT sum(%s) FROM wal_events WHERE event = 0" % name))
+        checkpoints = table_of(out, "Checkpoints, by the statements that ran them")
+        self.assertAlmostEqual(sum(map(ms_of, checkpoints)), self.number("SELECT sum(duration_ns) / 1e6 FROM wal_checkpoints"), delta=0.2)
+
+    def of_metrics(self, _chosen, _sums):
+        for limit in "1000", "1":
+            out = self.output("metrics", self.trace, "--limit", limit)
+            for name, column, unit in ("runs", "calls", 1), ("time_seconds", "execution_time_ns", 1e9), ("cpu_seconds", "cpu_time_ns", 1e9):
+                values = map(float, re.findall(r"(?m)^queryprof_statement_%s_total\{.*\} (\S+)$" % name, out))
+                self.assertAlmostEqual(sum(values), self.number("SELECT total(%s) FROM statement_stats" % column) / unit, places=6)
+
     def of_plan(self, chosen, sums):
         for type_name, of_type in (("cpu", "CPU"), ("wall", "Wall")):
             for opcodes in ((), ("--opcodes",)) if not chosen else ((),):
@@ -314,6 +358,8 @@ class Selections(Tool):
             out = self.output("trace", self.trace, trace, "--samples")
             self.assertIn("CPU of the outermost %.1f ms" % ms, out)
             self.assertIn(" of CPU ", out)
+            self.assertEqual("between rows 5.0 ms" in out, bool(self.number(
+                "SELECT query_duration_ns - execution_ns > execution_ns / 10 FROM queries WHERE id = %d" % int(trace, 16))))
 
     def options_of(self, command):
         return {line[2:] for line in self.output("--complete", "3", command, self.trace, "--").splitlines() if line[:2] == "--"}
@@ -330,11 +376,21 @@ class Selections(Tool):
                         self.of_traces(option, value)
                 continue
             self.assertEqual(options, set(FILTERS) - {None} if "query" in options else set(), command)
-            for option in [None, *sorted(options)] if options else []:
+            for option in [None, *sorted(options)]:
                 for value, predicate in FILTERS[option]:
                     with self.subTest(command=command, option=option, value=value):
                         chosen = () if option is None else ("--" + option,) + ((value,) if value else ())
                         getattr(self, "of_" + command)(chosen, self.expect(option, value, predicate))
+
+    def test_tools(self):
+        server = Server(self.folder)
+        self.addCleanup(server.close)
+        for tool, arguments, (command, *options) in TOOLS:
+            with self.subTest(tool=tool):
+                text, is_error = server.call(tool, **arguments)
+                whole = self.trace + ":\n" + self.output(command, self.trace, *options, columns=150)
+                shown, cut, _ = text.partition("[cut: ")
+                self.assertEqual((shown, is_error), (whole[:len(shown)] if cut else whole, False))
 
 
 class AllRuns(Selections):
@@ -357,6 +413,7 @@ class AllRuns(Selections):
                 cls.insert("statement_parts", period=0, layout=90 + statement, labels={2: 1, 3: 2}.get(statement, 0), **counts)
 
     def test_every_command(self):
+        self.of_metrics((), {})
         for command in ("queries", "report", "plan", "diff"):
             for option in (None, "statement", "like", "database", "since", "label"):
                 for value, predicate in FILTERS[option]:
