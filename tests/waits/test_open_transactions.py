@@ -22,7 +22,8 @@ PROGRAM = textwrap.dedent("""
     def connect():
         return sqlite3.connect("app.db", isolation_level=None)
     a = connect(); a.execute("PRAGMA journal_mode=WAL"); a.execute("CREATE TABLE t(x)"); a.execute("INSERT INTO t VALUES (1), (2)")
-    b = connect(); cursor = b.execute("SELECT x FROM t /* forgotten */"); next(cursor)
+    b = connect(); b.execute("SELECT 1 FROM t").fetchall()  # reads the schema, which is a transaction, too
+    cursor = b.execute("SELECT x FROM t /* forgotten */"); next(cursor)
     a.execute("BEGIN IMMEDIATE"); a.execute("INSERT INTO t VALUES (3)"); a.execute("INSERT INTO t VALUES (4)")
     began = time.monotonic_ns()
     while not os.path.exists("end"):
