@@ -29,18 +29,24 @@ known AS MATERIALIZED (
 	LEFT JOIN temp.selected_failures AS c ON c.hash = f.hash AND c.failed >= k.logged),
 stories AS MATERIALIZED (
 	SELECT lock_story.query_id AS query_id, cause, cure, max(timestamp_ns) FROM lock_story
-	WHERE query_id IN (SELECT query_id FROM failures) AND outcome NOT IN ('SQLITE_OK', 'waiting') GROUP BY 1)
-SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
-                newest / 1000000000, 'unixepoch') AS newest,
-       logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
-       iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
-       coalesce(cause, '') AS cause, coalesce(cure, '') AS cure,
-       substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
-       -- of the newest run; the part of a UUID that distinguishes it
-       CASE WHEN :for_table AND known.query_id GLOB '*-*-*-*-*' AND length(known.query_id) = 36
-            THEN substr(known.query_id, 1, 18) ELSE known.query_id END AS query_id,
-       oneLine(query) AS query
-FROM known LEFT JOIN temp.error_names ON error_names.code = exception_code
-LEFT JOIN stories ON stories.query_id = known.query_id AND library AND exception_code & 255 IN (5, 6)
-ORDER BY iif(:by = 'start', known.newest, coalesce(failed, logged)) DESC, known.newest DESC, exception_code
-LIMIT coalesce(CAST(:limit AS INTEGER), 20);
+	WHERE query_id IN (SELECT query_id FROM failures) AND outcome NOT IN ('SQLITE_OK', 'waiting') GROUP BY 1),
+shown AS MATERIALIZED (
+	SELECT strftime(CASE WHEN :for_table THEN '%m-%d %H:%M:%S' ELSE '%Y-%m-%d %H:%M:%S' END,
+	                newest / 1000000000, 'unixepoch') AS newest,
+	       logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
+	       iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
+	       coalesce(cause, '') AS cause, coalesce(cure, '') AS cure,
+	       substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
+	       -- of the newest run; the part of a UUID that distinguishes it
+	       CASE WHEN :for_table AND known.query_id GLOB '*-*-*-*-*' AND length(known.query_id) = 36
+	            THEN substr(known.query_id, 1, 18) ELSE known.query_id END AS query_id,
+	       oneLine(query) AS query
+	FROM known LEFT JOIN temp.error_names ON error_names.code = exception_code
+	LEFT JOIN stories ON stories.query_id = known.query_id AND library AND exception_code & 255 IN (5, 6)
+	ORDER BY iif(:by = 'start', known.newest, coalesce(failed, logged)) DESC, known.newest DESC, exception_code
+	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
+SELECT * FROM shown
+UNION ALL
+-- A statement's runs count once in all_failed, whatever the number of its codes.
+SELECT NULL, sum(logged), iif(count(failed) = count(*), sum(failed), NULL), NULL, NULL, NULL, NULL, '', '', NULL, NULL, 'sum of ' || count(*)
+FROM shown WHERE :for_table HAVING count(*) > 1;

@@ -496,7 +496,9 @@ class Sums(Tool):
         for option in ("--process", "100"), ("--last", "5"), ("--database", "/a.db"):
             self.assertEqual({row["failed"] for row in self.rows("queries", self.trace, "--failed", *option)}, {None}, option)
         self.db.commit()
-        self.assertRegex(self.output("queries", self.trace, "--failed"), r"logged +failed +all_failed +")
+        out = self.output("queries", self.trace, "--failed")
+        self.assertRegex(out, r"logged +failed +all_failed +")
+        self.assertRegex(out, r"(?m)^ +5 +5 .* sum of 2$")
 
     def test_failures_of_one_code(self):
         """Ten are logged for each code of each process: only one code can have more."""
