@@ -18,8 +18,8 @@ holders AS MATERIALIZED (
 	       max(iif(open IS NULL, NULL, printf('%020d%020d%d', open, outside, h.id))) AS held, max(holder_query_id) AS query_id
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
-	-- Without a session only the kernel named the process, which may have become another program.
-	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname AND holder_session_id <> 0
+	-- Without either of these only the kernel named the process, which may have become another program.
+	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname AND (holder_session_id OR holder_transaction)
 	GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
 	ORDER BY waited DESC LIMIT 50),
 longest AS MATERIALIZED (SELECT DISTINCT t.* FROM holders JOIN transactions AS t ON t.id = CAST(substr(held, 41) AS INTEGER)),
