@@ -336,6 +336,19 @@ class Sums(Tool):
         self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.51\.0 +another version$")
         first = self.output("diff", self.trace, "--query", "run 1", "--with", "run 1").splitlines()[4]
         self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.40\.1$")
+        # No run of the second file took long enough to be logged.
+        self.db.execute("DELETE FROM queries WHERE query_id = 'run 2'")
+        self.count(1, 100, {})
+        self.insert("programs", id=1, statement=1, library=2)
+        self.db.commit()
+        fast = self.trace + ".fast"
+        self.db.execute("VACUUM INTO ?", (fast,))
+        db = sqlite3.connect(fast)
+        db.execute("DELETE FROM queries WHERE id > 0")
+        db.commit()
+        db.close()
+        first = self.output("diff", self.trace, fast).splitlines()[4]
+        self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.51\.0 +another version$")
 
     def test_report_begins_with_the_statements(self):
         """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
