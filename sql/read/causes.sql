@@ -17,7 +17,7 @@ WITH RECURSIVE run_samples AS MATERIALIZED (
 	FROM temp.lines AS l JOIN queries AS q ON q.id = l.run
 	CROSS JOIN temp.selected_samples AS s ON s.run = l.run AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 	WHERE trace_type IN ('CPU', 'OffCPU')
-	  AND (EXISTS (SELECT 1 FROM plan_nodes WHERE program = q.program AND (detail LIKE 'TRIGGER %' OR detail = 'FOREIGN KEY ACTION')) OR l.mutexes > 0)),
+	  AND (EXISTS (SELECT 1 FROM plan_nodes WHERE program = q.program AND (detail LIKE 'TRIGGER %' OR detail = 'FOREIGN KEY ACTION' OR detail LIKE '% VIRTUAL TABLE %')) OR l.mutexes > 0)),
 -- The samples are read for checkpoints and spills only if there may be some.
 run_stacks AS MATERIALIZED (
 	SELECT line, l.cpu AS cpu, trace_type, s.wait AS wait, stack_id, value
@@ -145,18 +145,30 @@ triggers AS MATERIALIZED (
 	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines) AND (n.detail LIKE 'TRIGGER %' OR n.detail = 'FOREIGN KEY ACTION')
 	UNION
 	SELECT t.hash, t.program, n.node, t.what FROM triggers AS t JOIN plan_nodes AS n ON n.program = t.program AND n.parent = t.node),
+-- Virtual tables work outside of the nodes that the plan names.
+worked AS MATERIALIZED (
+	SELECT * FROM triggers
+	UNION
+	SELECT x.normalized_query_hash, g.id, n.node,
+	       CASE WHEN n.detail LIKE 'MODIFY %' THEN 'changes of virtual tables ' || substr(n.detail, length('MODIFY VIRTUAL TABLE ') + 1)
+	            ELSE coalesce(name || ' (' || virtualWords(n.detail) || ')', 'virtual table ' || name) END
+	FROM statements AS x JOIN programs AS g ON g.statement = x.id
+	JOIN (SELECT *, substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name
+	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)) AS n ON n.program = g.id
+	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines)
+	  AND (n.detail LIKE 'MODIFY VIRTUAL TABLE (%' OR n.detail LIKE 'SCAN % VIRTUAL TABLE INDEX %')),
 -- By CPU time: what a run waited for a processor has no node.
 fired AS MATERIALIZED (
 	SELECT line, what, 1.0 * sum(value) / cpu AS share
 	FROM (SELECT s.*, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready, sum(value) OVER (PARTITION BY l.line) AS cpu
 	      FROM (SELECT line, program, phase AS node, value
 	            FROM temp.lines AS l CROSS JOIN temp.selected_sums AS s ON s.hash = l.hash
-	            WHERE l.run IS NULL AND EXISTS (SELECT 1 FROM triggers WHERE triggers.hash = l.hash) AND s.trace_type = 'CPU'
+	            WHERE l.run IS NULL AND EXISTS (SELECT 1 FROM worked WHERE worked.hash = l.hash) AND s.trace_type = 'CPU'
 	            UNION ALL
 	            SELECT line, s.program, node, value
 	            FROM run_samples AS s LEFT JOIN program_opcodes AS o ON o.program = s.program AND o.address = nullif(s.opcode, 0)
 	            WHERE trace_type = 'CPU') AS s JOIN temp.lines AS l USING (line))
-	JOIN triggers USING (program, node)
+	JOIN worked USING (program, node)
 	GROUP BY 1, 2 HAVING share * max(ready) >= 0.05),
 -- Waits of runs with samples alone: the part of a mutex that most was waited for.
 mutexes AS MATERIALIZED (

@@ -79,6 +79,18 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
             db.commit()
         self.assertEqual(notes(), "trigger log_it 80 % of CPU time, foreign key action 10 % of CPU time, mutex of the allocator"
                                   " (SQLITE_CONFIG_MEMSTATUS 0 avoids it), checkpoint 13 % without run queue")
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE plan_nodes SET detail = 'SCAN words VIRTUAL TABLE INDEX 32:M1' WHERE node = 9")
+            db.execute("UPDATE plan_nodes SET detail = 'MODIFY VIRTUAL TABLE (rtree)' WHERE node = 20")
+            db.execute("UPDATE plan_nodes SET detail = 'SCAN json_each VIRTUAL TABLE INDEX 1:' WHERE node = 3")
+            db.commit()
+        both = "words (full text: MATCH, scores each match to give them by rank) 30 %% of CPU time, %s 10 %% of CPU time"
+        self.assertIn(both % "changes of virtual tables (rtree)", notes())
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("UPDATE plan_nodes SET detail = 'SEARCH log' WHERE node = 20")
+            db.commit()
+        self.assertIn(both % "virtual table json_each", notes())
+        self.assertRegex(self.output("queries", path, "--runs"), "virtual table json_each 10 % of CPU time")
         for lines, said in (((6, 8), "from app.py:6-8 (load)"), ((6, 6), "from app.py:6 (load)"), ((6, 60), "most from app.py:6 (load)")):
             with contextlib.closing(sqlite3.connect(path)) as db:
                 db.execute("DELETE FROM call_stacks")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/read/virtual_index.h"
+#include "cmd/file/virtual_index.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * "VIRTUAL TABLE INDEX 32:M2". Plans are only read of modules that are part of SQLite, so the form tells the
  * module.
  */
-#ifndef QUERYPROF_CMD_READ_VIRTUAL_INDEX_H
-#define QUERYPROF_CMD_READ_VIRTUAL_INDEX_H
+#ifndef QUERYPROF_CMD_FILE_VIRTUAL_INDEX_H
+#define QUERYPROF_CMD_FILE_VIRTUAL_INDEX_H
 
 #include <stdbool.h>
 #include <stdio.h>

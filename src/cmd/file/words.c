@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/file/words.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "cmd/file/virtual_index.h"
 
 static void file_name(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -61,12 +65,33 @@ static void one_line(sqlite3_context *context, int count, sqlite3_value **values
 	sqlite3_result_text(context, line, size, sqlite3_free);
 }
 
+static void virtual_words(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const char *detail = (const char *)sqlite3_value_text(values[0]);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = detail ? open_memstream(&text, &size) : NULL;
+
+	(void)count;
+	if (!to)
+		return;
+	const bool is_known = virtual_index_write(to, detail);
+	if (fclose(to) || !text)
+		sqlite3_result_error_nomem(context);
+	else if (is_known)
+		sqlite3_result_text(context, text, (int)size, SQLITE_TRANSIENT);
+	free(text);
+}
+
 int words_add(sqlite3 *db)
 {
 	static const struct {
 		const char *name;
 		void (*run)(sqlite3_context *, int, sqlite3_value **);
-	} functions[] = { { "fileName", file_name }, { "duration", duration }, { "oneLine", one_line } };
+	} functions[] = { { "fileName", file_name },
+		          { "duration", duration },
+		          { "oneLine", one_line },
+		          { "virtualWords", virtual_words } };
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)

@@ -10,8 +10,8 @@
 
 #include "base/search.h"
 #include "base/vector.h"
+#include "cmd/file/virtual_index.h"
 #include "cmd/line/command.h"
-#include "cmd/read/virtual_index.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_nodes.h"
 #include "store/file/database.h"
