@@ -134,17 +134,17 @@ static int send_message(struct handover_message message, const int *descriptors,
 	return to;
 }
 
-/* By a signal or a debugger. False, too, if this process cannot see the command in /proc. */
+/* By a signal. A debugger may stop a single thread, which need not be the one that responds. False, too, if
+ * this process cannot see the command in /proc. */
 static bool is_command_stopped(int to)
 {
-	char text[64], state;
+	char text[64];
 	struct ucred peer;
 
 	if (!find_peer(to, &peer))
 		return false;
 	task_file_read_other(peer.pid, "stat", text, sizeof(text));
-	state = task_file_state(text);
-	return state == 'T' || state == 't';
+	return task_file_state(text) == 'T';
 }
 
 BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
