@@ -431,7 +431,7 @@ static bool copy_front(struct shared_ring *shared)
 	return true;
 }
 
-bool shared_ring_open_to_look(struct shared_ring *shared, int fd)
+bool shared_ring_open_to_inspect(struct shared_ring *shared, int fd)
 {
 	struct stat status;
 
@@ -449,7 +449,7 @@ bool shared_ring_open_to_look(struct shared_ring *shared, int fd)
 
 bool shared_ring_open(struct shared_ring *shared, int fd)
 {
-	if (!shared_ring_open_to_look(shared, fd))
+	if (!shared_ring_open_to_inspect(shared, fd))
 		return false;
 	shared->origin = map(offset_of(shared, shared->modules), MAP_SHARED, fd);
 	if (!shared->origin)

@@ -101,7 +101,7 @@ bool shared_ring_copy_statements(struct shared_ring *shared);
 
 /* Instead of shared_ring_open(), for a process that only looks: `fd` may be open for reading only. Nothing is
  * written there, and no record is read. */
-bool shared_ring_open_to_look(struct shared_ring *shared, int fd);
+bool shared_ring_open_to_inspect(struct shared_ring *shared, int fd);
 
 /* Copies what is open now of a running process: waits, runs and transactions. What changed while it was
  * copied is left out of the copy; `changed` is the number of runs and transactions among that. False: it

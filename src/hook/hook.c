@@ -137,10 +137,10 @@ void hook_try_patch(const struct hook_source *source)
 	lock_release(&lock);
 }
 
-void hook_take_back(void)
+void hook_restore(void)
 {
 	lock_acquire(&lock);
-	import_take_back(&(struct import_table){ .hooks = hooks, .count = hooks_count });
+	import_restore(&(struct import_table){ .hooks = hooks, .count = hooks_count });
 	lock_release(&lock);
 }
 

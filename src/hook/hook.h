@@ -31,7 +31,7 @@ void hook_patch(const struct hook_source *source);
 void hook_try_patch(const struct hook_source *source);
 
 /* The slots of all objects get their functions back; hook_patch() patches them again. */
-void hook_take_back(void);
+void hook_restore(void);
 
 /* Writes to other slots, if no other thread patches now. False: one was not written. */
 struct hook_slot {

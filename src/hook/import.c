@@ -589,7 +589,7 @@ bool import_patch(const struct import_table *table, uint64_t loader_ns)
 	return has_loader;
 }
 
-static void take_back(const struct object *object, void **slot, const struct import_table *table)
+static void restore_slot(const struct object *object, void **slot, const struct import_table *table)
 {
 	const void *now = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
@@ -601,7 +601,7 @@ static void take_back(const struct object *object, void **slot, const struct imp
 }
 
 /* Inside of the loader's look, so the object stays mapped. */
-static int take_back_object(struct dl_phdr_info *info, size_t size, void *context)
+static int restore_object(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct object object;
 	struct dynamic_tables tables;
@@ -617,15 +617,15 @@ static int take_back_object(struct dl_phdr_info *info, size_t size, void *contex
 			void **slot = (void **)(object.bias + tables.relocations[t][i].r_offset);
 
 			if (is_in_data(&object, slot))
-				take_back(&object, slot, context);
+				restore_slot(&object, slot, context);
 		}
 	}
 	return 0;
 }
 
-void import_take_back(const struct import_table *table)
+void import_restore(const struct import_table *table)
 {
-	loader_each(take_back_object, (void *)table);
+	loader_each(restore_object, (void *)table);
 	/* The next scan is one of all objects. */
 	scanned_count = 0;
 	scanned_adds = UINT64_MAX;

@@ -46,7 +46,7 @@ bool import_patch(const struct import_table *table, uint64_t loader_ns);
 
 /* Slots that have a replacement get the real function, in every object mapped now. Not inside import_patch().
  */
-void import_take_back(const struct import_table *table);
+void import_restore(const struct import_table *table);
 
 /* Hooks with this flag ignore the libraries with the family's functions until this call. It must
  * not overlap with import_patch(). */

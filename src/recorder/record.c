@@ -211,7 +211,7 @@ static void follow_was_cut(void)
 static void forget(void)
 {
 	session_record_all(NULL);
-	hooks_take_back();
+	hooks_restore();
 	process_end_recording();
 	threads_delete_timers();
 	bytecode_publish_again();

@@ -402,7 +402,7 @@ bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SI
 	       check_malloc(target, sentence);
 }
 
-bool target_open_to_look(struct target *target, pid_t process, char sentence[SENTENCE_SIZE])
+bool target_open_to_inspect(struct target *target, pid_t process, char sentence[SENTENCE_SIZE])
 {
 	return open_process(target, process, "dump", sentence);
 }

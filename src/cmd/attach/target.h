@@ -49,7 +49,7 @@ struct target {
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 
 /* The same for `dump`, which loads and calls nothing: any C library, or none. */
-bool target_open_to_look(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
+bool target_open_to_inspect(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 void target_close(struct target *target);
 
 /* Whether the process is recorded for that command: it was attached, or forked by one that was. */

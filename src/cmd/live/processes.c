@@ -149,7 +149,7 @@ static void open_memory(struct live_process *process, const struct recorder *rec
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)recorder->pid, number);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	process->is_open = fd >= 0 && shared_ring_open_to_look(&process->shared, fd);
+	process->is_open = fd >= 0 && shared_ring_open_to_inspect(&process->shared, fd);
 	if (fd >= 0 && !process->is_open)
 		close(fd);
 }
@@ -200,7 +200,7 @@ static bool set_path(struct live *live, const struct recorder *recorder)
 	return live->path != NULL;
 }
 
-static void look_at_recorder(struct live *live, const struct recorder *recorder)
+static void inspect_recorder(struct live *live, const struct recorder *recorder)
 {
 	bool is_one = live->pid && is_recorded_by(recorder, live->pid);
 
@@ -213,7 +213,7 @@ static void look_at_recorder(struct live *live, const struct recorder *recorder)
 }
 
 /* Returns the number of recordings that there are; `*is_refused`: one belongs to another user. */
-static int look_at_recorders(struct live *live, bool *is_refused)
+static int inspect_recorders(struct live *live, bool *is_refused)
 {
 	DIR *folder = opendir("/proc");
 	struct recorder recorder;
@@ -222,7 +222,7 @@ static int look_at_recorders(struct live *live, bool *is_refused)
 	while (folder && (pid = next_number(folder)) >= 0) {
 		if (pid == 0 || !recorder_read(&recorder, pid, is_refused))
 			continue;
-		look_at_recorder(live, &recorder);
+		inspect_recorder(live, &recorder);
 		count += live->pid ? is_recorded_by(&recorder, live->pid)
 		                   : recorder.device == live->device && recorder.inode == live->inode;
 		recorder_free(&recorder);
@@ -232,14 +232,14 @@ static int look_at_recorders(struct live *live, bool *is_refused)
 	return count;
 }
 
-static int look(struct live *live, bool *is_refused)
+static int inspect(struct live *live, bool *is_refused)
 {
 	int count;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < live->processes.count; i++)
 		live->processes.items[i].is_there = false;
-	count = look_at_recorders(live, is_refused);
+	count = inspect_recorders(live, is_refused);
 	for (size_t i = 0; i < live->processes.count; i++) {
 		struct live_process *process = &live->processes.items[i];
 
@@ -260,11 +260,11 @@ static int look(struct live *live, bool *is_refused)
 	return count;
 }
 
-void live_look(struct live *live)
+void live_inspect(struct live *live)
 {
 	bool is_refused = false;
 
-	look(live, &is_refused);
+	inspect(live, &is_refused);
 }
 
 void live_close(struct live *live)
@@ -313,7 +313,7 @@ static int open_process(const char *command, const char *target, struct live *li
 		return complain("%s: %s: expected a process id, or a trace file (./%s)", command, target,
 		                target);
 	live->pid = (pid_t)pid;
-	if (look(live, &is_refused))
+	if (inspect(live, &is_refused))
 		return COMMAND_FINE;
 	if (!unrecorded || !process_state(live->pid, 0))
 		return complain_of_process(command, live->pid, is_refused);
@@ -333,7 +333,7 @@ static int open_file(const char *command, const char *target, struct live *live)
 	live->inode = status.st_ino;
 	if (!live->path)
 		return complain("%s: out of memory", command);
-	if (look(live, &is_refused))
+	if (inspect(live, &is_refused))
 		return COMMAND_FINE;
 	return complain("%s: %s: no queryprof%s records to this file now; `queryprof report %s` "
 	                "shows what it has",
@@ -403,7 +403,7 @@ const char *live_state_name(char state)
 	}
 }
 
-struct live_thread live_thread_look(const struct live_process *process, uint32_t thread_id)
+struct live_thread live_thread_inspect(const struct live_process *process, uint32_t thread_id)
 {
 	const uint32_t number = outer_id(process, thread_id);
 	struct live_thread thread = { .state = "" };

@@ -41,7 +41,7 @@ struct live {
 int live_open(const char *command, const char *target, struct live *live, pid_t *unrecorded);
 
 /* Looks again: adds new processes, and removes those that have ended. */
-void live_look(struct live *live);
+void live_inspect(struct live *live);
 
 void live_close(struct live *live);
 
@@ -52,6 +52,6 @@ struct live_thread {
 	const char *state;
 };
 const char *live_state_name(char state); /* of the letter in /proc */
-struct live_thread live_thread_look(const struct live_process *process, uint32_t thread_id);
+struct live_thread live_thread_inspect(const struct live_process *process, uint32_t thread_id);
 
 #endif

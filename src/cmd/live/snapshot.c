@@ -87,7 +87,7 @@ static void add_run(struct taking *taking, const struct open_run_view *run)
 	if (!is_running || !open_waits_find_run(taking->process->shared.waits, run->key, &wait))
 		wait = (struct open_wait_view){ .thread_id = 0 };
 	thread_id = wait.thread_id ? wait.thread_id : run->thread_id;
-	thread = live_thread_look(taking->process, thread_id);
+	thread = live_thread_inspect(taking->process, thread_id);
 	inside = inside < elapsed && !run->has_threads ? inside : elapsed;
 	live_bind_number(taking->runs, ":process_id", (uint64_t)taking->process->pid);
 	if (run->texts.query_id)
@@ -126,7 +126,7 @@ static void bind_hold(struct taking *taking, const char *name, const struct lock
 static void add_transaction(struct taking *taking, const struct transaction_state *state)
 {
 	sqlite3_stmt *row = taking->transactions;
-	const struct live_thread thread = live_thread_look(taking->process, state->thread_id);
+	const struct live_thread thread = live_thread_inspect(taking->process, state->thread_id);
 
 	live_bind_number(row, ":process_id", (uint64_t)taking->process->pid);
 	live_bind_number(row, ":number", state->number);

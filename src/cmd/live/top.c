@@ -44,7 +44,7 @@ struct top {
 	int64_t hash;
 };
 
-/* --- looking ------------------------------------------------------------------------------------ */
+/* --- a page ------------------------------------------------------------------------------------ */
 
 static bool open_db(struct top *top)
 {
@@ -58,12 +58,12 @@ static bool open_db(struct top *top)
 }
 
 /* The state of now, as a page for that many rows and columns. A command_result. */
-static int look(struct top *top, int rows, int columns)
+static int refresh(struct top *top, int rows, int columns)
 {
 	int code;
 
 	if (!top->is_frozen || !top->db) {
-		live_look(&top->live);
+		live_inspect(&top->live);
 		if (!open_db(top))
 			return COMMAND_FAILED;
 		code = snapshot_take(top->db, &top->live, &top->snapshot);
@@ -94,7 +94,7 @@ static void top_free(struct top *top)
 
 static int print_once(struct top *top)
 {
-	const int result = look(top, 0, 0);
+	const int result = refresh(top, 0, 0);
 
 	for (size_t i = 0; !result && i < top->page.lines.count; i++) {
 		const char *text = top->page.lines.items[i].text;
@@ -220,7 +220,7 @@ static int show(struct top *top)
 		const struct screen_size size = screen_size();
 
 		if (looks)
-			result = look(top, size.rows, size.columns);
+			result = refresh(top, size.rows, size.columns);
 		if (clock_ns(CLOCK_MONOTONIC) >= next_ns)
 			next_ns = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
 		if (!result) {

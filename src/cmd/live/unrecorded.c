@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cmd/attach/look.h"
+#include "cmd/attach/inspection.h"
 #include "cmd/attach/sqlite_code.h"
 #include "cmd/live/database_locks.h"
 #include "cmd/live/foreign_space.h"
@@ -22,7 +22,7 @@
 struct taking {
 	struct unrecorded *unrecorded;
 	const struct target *target;
-	const struct look *look;
+	const struct inspection *inspection;
 	const struct sqlite_codes *codes;
 	struct foreign_space space;
 	sqlite3_stmt *runs, *databases, *locks;
@@ -48,11 +48,12 @@ static void bind_process(sqlite3_stmt *row, pid_t process)
 /* --- stacks --------------------------------------------------------------------------------------- */
 
 struct names {
-	char *list[LOOK_FRAMES];
+	char *list[INSPECTION_FRAMES];
 	uint32_t count;
 };
 
-static void name_frames(const struct taking *taking, const struct look_thread *thread, struct names *names)
+static void name_frames(const struct taking *taking, const struct inspected_thread *thread,
+                        struct names *names)
 {
 	names->count = thread->frame_count;
 	for (uint32_t i = 0; i < names->count; i++)
@@ -93,8 +94,9 @@ static const struct sqlite_code *code_at(const struct taking *taking, uint64_t a
 }
 
 /* The frame of SQLite's function that the program has called; NULL: the thread is outside. */
-static const struct sqlite_code *find_entry(const struct taking *taking, const struct look_thread *thread,
-                                            const struct names *names, uint32_t *frame)
+static const struct sqlite_code *find_entry(const struct taking *taking,
+                                            const struct inspected_thread *thread, const struct names *names,
+                                            uint32_t *frame)
 {
 	const struct sqlite_code *code;
 
@@ -145,7 +147,7 @@ static enum wait_cause cause_of_call(int call)
 
 /* Whether SQLite itself sleeps, which it does before it tries to lock once more: a library's code calls libc.
  * In a program that contains SQLite, the name of SQLite's function tells it from the rest. */
-static bool is_sleep_of_sqlite(const struct taking *taking, const struct look_thread *thread,
+static bool is_sleep_of_sqlite(const struct taking *taking, const struct inspected_thread *thread,
                                const struct names *names)
 {
 	const struct target_object *program = &taking->target->objects.items[0];
@@ -162,7 +164,7 @@ static bool is_sleep_of_sqlite(const struct taking *taking, const struct look_th
 	return false;
 }
 
-static enum wait_cause cause_of(const struct taking *taking, const struct look_thread *thread,
+static enum wait_cause cause_of(const struct taking *taking, const struct inspected_thread *thread,
                                 const struct names *names)
 {
 	enum wait_cause cause = cause_of_call(thread->call);
@@ -177,8 +179,8 @@ static enum wait_cause cause_of(const struct taking *taking, const struct look_t
 
 /* --- threads -------------------------------------------------------------------------------------- */
 
-static void add_run(struct taking *taking, const struct look_thread *thread, const struct names *names,
-                    const struct look_statement *statement, uint32_t depth, uint32_t frame)
+static void add_run(struct taking *taking, const struct inspected_thread *thread, const struct names *names,
+                    const struct inspected_statement *statement, uint32_t depth, uint32_t frame)
 {
 	const struct unrecorded *unrecorded = taking->unrecorded;
 	const enum wait_cause cause = cause_of(taking, thread, names);
@@ -196,7 +198,7 @@ static void add_run(struct taking *taking, const struct look_thread *thread, con
 	live_bind_text(taking->runs, ":wait_cause", wait_cause_name(cause));
 	live_bind_text(taking->runs, ":function", name_of(names, frame));
 	live_bind_text(taking->runs, ":query",
-	               statement && statement->size ? taking->look->texts + statement->text : NULL);
+	               statement && statement->size ? taking->inspection->texts + statement->text : NULL);
 	live_bind_number(taking->runs, ":is_cut", statement && statement->is_cut);
 	live_bind_text(taking->runs, ":library_path", code ? code->object->path : NULL);
 	live_bind_text(taking->runs, ":stack", stack);
@@ -205,7 +207,7 @@ static void add_run(struct taking *taking, const struct look_thread *thread, con
 	sqlite3_free(stack);
 }
 
-static void add_thread(struct taking *taking, const struct look_thread *thread)
+static void add_thread(struct taking *taking, const struct inspected_thread *thread)
 {
 	struct unrecorded *unrecorded = taking->unrecorded;
 	struct names names;
@@ -272,32 +274,32 @@ static void prepare(struct taking *taking, const char *sql, sqlite3_stmt **row)
 		taking->code = sqlite3_prepare_v2(taking->unrecorded->db, sql, -1, row, NULL);
 }
 
-static void look_at_threads(struct taking *taking)
+static void inspect_threads(struct taking *taking)
 {
 	struct unrecorded *unrecorded = taking->unrecorded;
-	struct look *look = look_take(taking->target, taking->codes);
+	struct inspection *inspection = inspection_make(taking->target, taking->codes);
 
-	if (!look || !foreign_space_open(&taking->space, taking->target)) {
+	if (!inspection || !foreign_space_open(&taking->space, taking->target)) {
 		taking->code = SQLITE_NOMEM;
 	} else {
-		taking->look = look;
-		memcpy(unrecorded->sentence, look->sentence, sizeof(unrecorded->sentence));
-		unrecorded->unseen = look->unseen;
-		unrecorded->threads = look->unseen;
-		for (uint32_t i = 0; i < look->count && !look->sentence[0]; i++)
-			add_thread(taking, &look->threads[i]);
+		taking->inspection = inspection;
+		memcpy(unrecorded->sentence, inspection->sentence, sizeof(unrecorded->sentence));
+		unrecorded->unseen = inspection->unseen;
+		unrecorded->threads = inspection->unseen;
+		for (uint32_t i = 0; i < inspection->count && !inspection->sentence[0]; i++)
+			add_thread(taking, &inspection->threads[i]);
 	}
 	foreign_space_close(&taking->space);
-	look_free(look);
+	inspection_free(inspection);
 }
 
-static void look_into(struct taking *taking)
+static void inspect(struct taking *taking)
 {
 	struct unrecorded *unrecorded = taking->unrecorded;
 	struct sqlite_codes codes = { .nameless = 0 };
 	struct target target;
 
-	if (target_open_to_look(&target, unrecorded->process, unrecorded->sentence)) {
+	if (target_open_to_inspect(&target, unrecorded->process, unrecorded->sentence)) {
 		taking->target = &target;
 		taking->codes = &codes;
 		if (!sqlite_codes_find(&codes, &target))
@@ -306,7 +308,7 @@ static void look_into(struct taking *taking)
 		if (codes.nameless)
 			snprintf(unrecorded->nameless, sizeof(unrecorded->nameless), "%s",
 			         codes.nameless_object->path);
-		look_at_threads(taking);
+		inspect_threads(taking);
 	}
 	sqlite_codes_free(&codes);
 	target_close(&target);
@@ -327,7 +329,7 @@ int unrecorded_take(struct unrecorded *unrecorded, pid_t process)
 	prepare(&taking, insert_database, &taking.databases);
 	prepare(&taking, insert_lock, &taking.locks);
 	if (!taking.code)
-		look_into(&taking);
+		inspect(&taking);
 	if (!taking.code)
 		add_databases(&taking);
 	sqlite3_finalize(taking.runs);

@@ -2,7 +2,7 @@
 /*
  * What a process that nobody records does at this moment, as tables: sql/live/unrecorded_tables.sql.
  *
- * Its threads are looked at by ptrace (cmd/attach/look.h), its files and locks in /proc.
+ * Its threads are looked at by ptrace (cmd/attach/inspection.h), its files and locks in /proc.
  */
 #ifndef QUERYPROF_CMD_LIVE_UNRECORDED_H
 #define QUERYPROF_CMD_LIVE_UNRECORDED_H

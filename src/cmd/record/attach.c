@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "cmd/attach/injection.h"
-#include "cmd/attach/look.h"
+#include "cmd/attach/inspection.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/line/moment.h"
 #include "cmd/push/background.h"
@@ -108,7 +108,7 @@ static bool attach(pid_t process, const char *library)
 {
 	char sentence[SENTENCE_SIZE] = "";
 	struct injection injection = { 0 };
-	struct look *before = recording_quiet ? NULL : begun_before_look(process);
+	struct inspection *before = recording_quiet ? NULL : begun_before_inspect(process);
 	bool done = call(process, library, 0, &injection, sentence);
 
 	if (done) {
@@ -116,7 +116,7 @@ static bool attach(pid_t process, const char *library)
 		begun_before_say(before);
 	} else {
 		complain("attach: process %d cannot be recorded: %s", (int)process, sentence);
-		look_free(before);
+		inspection_free(before);
 	}
 	return done;
 }

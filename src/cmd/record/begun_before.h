@@ -8,12 +8,12 @@
 
 #include <sys/types.h>
 
-struct look;
+struct inspection;
 
-/* Each thread is stopped for a moment (cmd/attach/look.h). NULL: nothing can be seen. */
-struct look *begun_before_look(pid_t process);
+/* Each thread is stopped for a moment (cmd/attach/inspection.h). NULL: nothing can be seen. */
+struct inspection *begun_before_inspect(pid_t process);
 
-/* Prints a line for each of the outermost statements, a few at most, and frees the look. */
-void begun_before_say(struct look *look);
+/* Prints a line for each of the outermost statements, a few at most, and frees the inspection. */
+void begun_before_say(struct inspection *inspection);
 
 #endif

@@ -62,10 +62,10 @@ bool hooks_install(const struct host_library *library)
 	return __atomic_load_n(&library->steps_are_seen, __ATOMIC_RELAXED);
 }
 
-void hooks_take_back(void)
+void hooks_restore(void)
 {
-	locks_take_back();
-	hook_take_back();
+	locks_restore();
+	hook_restore();
 }
 
 void hooks_follow(void)

@@ -21,6 +21,6 @@ void hooks_follow(void);
 
 /* No slot leads to queryprof any more; hooks_follow() installs the hooks again. Takes no lock of the
  * loader's, and no memory. */
-void hooks_take_back(void);
+void hooks_restore(void);
 
 #endif

@@ -578,7 +578,7 @@ void locks_follow(struct session *session)
 	}
 }
 
-void locks_take_back(void)
+void locks_restore(void)
 {
 	lock_acquire(&lock);
 	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {

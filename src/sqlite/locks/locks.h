@@ -24,7 +24,7 @@ static inline bool locks_is_refusal(int rc)
 }
 
 /* The tables of all libraries get SQLite's methods back, until a session's files are followed. */
-void locks_take_back(void);
+void locks_restore(void);
 
 /* The run ends on this thread with `code`, an extended result code if it is a refusal: so does its wait for a
  * lock. */

@@ -6,8 +6,8 @@
  * inside sqlite3_step() is stopped once more: its text must be read while the statement runs, since the same
  * memory may be that of another statement a microsecond later.
  */
-#ifndef QUERYPROF_CMD_ATTACH_LOOK_H
-#define QUERYPROF_CMD_ATTACH_LOOK_H
+#ifndef QUERYPROF_CMD_ATTACH_INSPECTION_H
+#define QUERYPROF_CMD_ATTACH_INSPECTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,21 +16,21 @@
 #include "cmd/attach/sqlite_code.h"
 #include "cmd/attach/target.h"
 
-#define LOOK_FRAMES 256
-#define LOOK_STATEMENTS 16
-#define LOOK_THREADS 4096
-#define LOOK_TEXTS (16u << 20)
-#define LOOK_TEXT_MAX (64u << 10)
+#define INSPECTION_FRAMES 256
+#define INSPECTION_STATEMENTS 16
+#define INSPECTION_THREADS 4096
+#define INSPECTION_TEXTS (16u << 20)
+#define INSPECTION_TEXT_MAX (64u << 10)
 
 /* One that a frame of sqlite3_step() executes. */
-struct look_statement {
+struct inspected_statement {
 	uint32_t frame;      /* its number in the stack */
 	uint32_t library;    /* its number in the codes */
 	uint32_t text, size; /* in the texts; size 0: it is not known */
 	bool is_cut;
 };
 
-struct look_thread {
+struct inspected_thread {
 	pid_t id;
 	int error;  /* that it could not be stopped, an errno value; EAGAIN: in uninterruptible sleep */
 	char state; /* as /proc has it */
@@ -38,21 +38,21 @@ struct look_thread {
 	uint64_t stopped_ns; /* the longer stop, from when it was seen */
 	bool is_whole;       /* the stack ends where the thread began */
 	uint32_t frame_count;
-	uint64_t frames[LOOK_FRAMES]; /* leaf first, addresses within the calls */
-	uint32_t statement_count;     /* innermost first */
-	struct look_statement statements[LOOK_STATEMENTS];
+	uint64_t frames[INSPECTION_FRAMES]; /* leaf first, addresses within the calls */
+	uint32_t statement_count;           /* innermost first */
+	struct inspected_statement statements[INSPECTION_STATEMENTS];
 };
 
-struct look {
+struct inspection {
 	char sentence[SENTENCE_SIZE]; /* why nothing was seen; "": it was */
-	uint32_t count, unseen;       /* unseen: threads beyond LOOK_THREADS */
+	uint32_t count, unseen;       /* unseen: threads beyond INSPECTION_THREADS */
 	uint32_t text_used;
-	struct look_thread threads[LOOK_THREADS];
-	char texts[LOOK_TEXTS];
+	struct inspected_thread threads[INSPECTION_THREADS];
+	char texts[INSPECTION_TEXTS];
 };
 
 /* NULL: there is no memory. With a sentence if the process does not permit it. */
-struct look *look_take(const struct target *target, const struct sqlite_codes *codes);
-void look_free(struct look *look);
+struct inspection *inspection_make(const struct target *target, const struct sqlite_codes *codes);
+void inspection_free(struct inspection *inspection);
 
 #endif
