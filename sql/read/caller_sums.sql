@@ -42,7 +42,7 @@ lines AS MATERIALIZED (
 	SELECT caller, function, CAST(round(total(runs)) AS INTEGER) AS runs,
 	       iif(count(variance) = count(*), CAST(round(sqrt(sum(variance))) AS INTEGER), NULL) AS runs_error, sum(logged) AS logged,
 	       round(sum(cpu) / 1e6, 1) AS sampled_cpu_ms, round(sum(wall) / 1e6, 1) AS sampled_wall_ms,
-	       round(100.0 * total(iif(has_cpu, cpu, wall)) / max(1, sum(total(iif(has_cpu, cpu, wall))) OVER ()), 1) AS percent,
+	       100.0 * total(iif(has_cpu, cpu, wall)) / max(1, sum(total(iif(has_cpu, cpu, wall))) OVER ()) AS percent,
 	       count(hash) AS statements, max(coalesce(samples, -1)), oneLine(query) AS query
 	FROM (SELECT hash, caller, function, runs, variance, logged, cpu, wall, samples, query FROM counted
 	      -- Those of statements without samples.
@@ -53,7 +53,7 @@ shown AS MATERIALIZED (
 	SELECT iif(:for_table, fileName(caller), caller) AS caller, function, runs, runs_error, logged,
 	       sampled_cpu_ms, sampled_wall_ms, percent, statements, query
 	FROM lines ORDER BY percent DESC, lines.runs DESC, lines.caller, function LIMIT coalesce(CAST(:limit AS INTEGER), 20))
-SELECT * FROM shown
+SELECT caller, function, runs, runs_error, logged, sampled_cpu_ms, sampled_wall_ms, round(percent, 1) AS percent, statements, query FROM shown
 UNION ALL
 SELECT 'sum of ' || count(*), '', sum(runs), NULL, sum(logged), sum(sampled_cpu_ms), sum(sampled_wall_ms), round(sum(percent), 1), NULL, ''
 FROM shown WHERE :for_table HAVING count(*) > 1;

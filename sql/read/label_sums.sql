@@ -47,7 +47,7 @@ lines AS MATERIALIZED (
 	       round(coalesce(sum(value) FILTER (WHERE trace_type = 'Real'),
 	                      iif(waits, sum(value) FILTER (WHERE trace_type IN ('CPU', 'OffCPU')), NULL)) / 1e6, 1) AS sampled_wall_ms,
 	       sum(samples) AS samples,
-	       round(100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1), 1) AS percent
+	       100 * total(value) FILTER (WHERE trace_type = main) / max(whole, 1) AS percent
 	FROM (SELECT *, NOT (max(is_own) OVER (PARTITION BY label) OR (label = '' AND any_own) OR any_logged) AS is_counted
 	      FROM (SELECT label, is_own, trace_type, samples, value, NULL AS runs, NULL AS wall, NULL AS cpu FROM named
 	            UNION ALL SELECT label, 0, NULL, 0, NULL, runs, wall, cpu FROM counted),
@@ -55,7 +55,7 @@ lines AS MATERIALIZED (
 	           (SELECT total(value) FILTER (WHERE trace_type = main) AS whole FROM named, main))
 	GROUP BY 1 ORDER BY percent DESC, samples DESC, label
 	LIMIT coalesce(CAST(:limit AS INTEGER), 20))
-SELECT * FROM lines
+SELECT label, runs, wall_ms, cpu_ms, sampled_runs, sampled_cpu_ms, sampled_wall_ms, samples, round(percent, 1) AS percent FROM lines
 UNION ALL
 SELECT 'sum of ' || count(*), iif(count(runs) = count(*), sum(runs), NULL), iif(count(runs) = count(*), sum(wall_ms), NULL),
        iif(count(runs) = count(*), sum(cpu_ms), NULL), sum(sampled_runs), sum(sampled_cpu_ms), sum(sampled_wall_ms), sum(samples), round(sum(percent), 1)

@@ -28,6 +28,6 @@ shown AS MATERIALIZED (
 	ORDER BY line)
 SELECT * FROM shown
 UNION ALL
-SELECT sum("share_%"), sum(wall_ms), sum(cpu_ms), sum(runs), NULL, NULL, NULL, NULL, sum(rows), NULL, sum(logged), NULL, NULL, NULL,
+SELECT (SELECT round(100 * sum(share), 1) FROM temp.lines), sum(wall_ms), sum(cpu_ms), sum(runs), NULL, NULL, NULL, NULL, sum(rows), NULL, sum(logged), NULL, NULL, NULL,
        'sum of ' || count(*) || (SELECT iif(count(*) > (SELECT count(*) FROM shown), ' of ' || count(*), '') FROM temp.selected_statements)
 FROM shown WHERE :for_table HAVING count(*) > 1;

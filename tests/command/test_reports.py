@@ -29,7 +29,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
    97.3  220.0 ms  110.0 ms  110.0 ms  200.0 ms     8       2   00000000                                    SELECT *  FROM orders WHERE id = 1
     2.2    5.0 ms    5.0 ms    5.0 ms    5.0 ms     0       1   00000000                                    SELECT 'own'
     0.4    1.0 ms    1.0 ms    1.0 ms    1.0 ms     0       1   00000000  failed 1: no such table: nowhere  SELECT nothing FROM nowhere  [31m
-   99.9  226.0 ms  116.0 ms                         8       4                                               sum of 3
+  100.0  226.0 ms  116.0 ms                         8       4                                               sum of 3
 """)
 
     def test_time_between_rows(self):

@@ -503,6 +503,20 @@ class Sums(Tool):
                 self.insert_run(1, 1, exception_code=int(code[1:]), database="/a.db")
         return {"e%d" % row["code"]: (row["failed"], row["all_failed"]) for row in self.rows("queries", self.trace, "--failed")}
 
+    def test_sum_of_shares(self):
+        """It is that of the shares, not of what is left of them in print: of three equal ones 100.0, not 99.9."""
+        for number in 1, 2, 3:
+            labels = '{"route":"r%d"}' % number
+            self.insert_statement(number, "SELECT %d" % number)
+            self.insert("label_sets", id=number, labels=labels, units="{}")
+            self.insert("label_values", labels=number, key="route", value="r%d" % number, member=labels[1:-1])
+            self.insert("call_stacks", id=number, caller="app.py:%d" % number, caller_function="f", frames="[]")
+            self.insert_samples(self.insert_run(number, 30, labels=number, call_stack=number), 30, labels=number)
+        self.db.commit()
+        for by in (), ("--by", "label:route"), ("--by", "caller"):
+            out = self.output("queries", self.trace, *by)
+            self.assertEqual((out.count("33.3"), "100.0" in out.splitlines()[-1]), (3, True), out)
+
     def test_failures_that_are_all_logged(self):
         self.assertEqual(self.failures(5, e5=2, e19=3), {"e5": (2, 5), "e19": (3, 5)})
         self.assertEqual(self.rows("queries", self.trace, "--failed", "--like", "INSERT")[0]["failed"], 3)
