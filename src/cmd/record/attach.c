@@ -320,7 +320,7 @@ const struct command command_attach = {
 		"The process needs no change. queryprof stops one of its threads for some milliseconds, at "
 		"a moment when the thread holds no lock of the C library, and has it load the recorder from "
 		"memory. From then on, the process and every child that it forks are recorded as by record; "
-	        "with "
+		"with "
 		"--tree, those it has forked before and the programs it starts, too. "
 		"The recording ends after --for, at Ctrl-C, or when the process ends. The process continues "
 		"without queryprof's hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
