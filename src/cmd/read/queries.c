@@ -183,7 +183,7 @@ const struct command command_queries = {
 		"another plan of the same statement that is faster, by the mean of a run, and the statement "
 		"that may have changed the plan; scan (so many rows of whole tables); sort; automatic index "
 		"(SQLite built one for the run); trigger, foreign key action and virtual table (parts of the "
-	        "CPU time); "
+		"CPU time); "
 		"the mutex that most was waited for; cache spill (the part of the CPU time in which pages "
 		"were written because the page cache was full); prepare and checkpoint (parts of the wall "
 		"time, a checkpoint's without the run queue); the statement that held the lock, with the "
