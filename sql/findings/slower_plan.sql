@@ -4,9 +4,10 @@ WITH plans AS (
 	SELECT hash, place, plan_hash, sum(ns) AS ns, sum(runs) AS runs, max(last_ns) AS last_ns, min(start_ns) AS start_ns
 	FROM temp.selected_periods WHERE plan_hash IS NOT NULL GROUP BY 1, 2, 3 HAVING sum(runs) >= 2),
 newest AS (SELECT *, row_number() OVER (PARTITION BY hash, place ORDER BY last_ns DESC) AS age FROM plans)
-SELECT n.hash AS hash, max(n.ns - n.runs * (o.ns / o.runs)) AS saved, NULL AS error, printf('%.1f', 1.0 * n.ns / n.runs / (o.ns / o.runs)) AS times,
+SELECT n.hash AS hash, max(n.ns - n.runs * (o.ns / o.runs)) AS saved, NULL AS error, printf(iif(n.ns / n.runs < 10 * (o.ns / o.runs), '%.1f', '%.0f'), 1.0 * n.ns / n.runs / (o.ns / o.runs)) AS times,
        duration(1.0 * n.ns / n.runs) AS now, duration(1.0 * o.ns / o.runs) AS was, n.runs AS runs,
        strftime('%Y-%m-%d %H:%M:%S', n.start_ns / 1000000000, 'unixepoch') AS since
 FROM newest AS n JOIN plans AS o ON o.hash = n.hash AND o.place = n.place AND o.plan_hash <> n.plan_hash AND o.start_ns < n.start_ns
-WHERE n.age = 1 AND 1.0 * n.ns / n.runs > 1.5 * (o.ns / o.runs)
+-- Plans that take turns are of different values: none has changed. Another connection may change a little later.
+WHERE n.age = 1 AND 10 * (o.last_ns - n.start_ns) < n.last_ns - n.start_ns AND 1.0 * n.ns / n.runs > 1.5 * (o.ns / o.runs)
 GROUP BY n.hash, n.place;

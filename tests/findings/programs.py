@@ -298,6 +298,16 @@ def slower_plan(path, timed):
     repeat(db, timed, sql, lambda i: (i % 6000,))
 
 
+@program("CREATE TABLE words(key TEXT UNIQUE COLLATE NOCASE, v INT); INSERT INTO words " + ROWS % 60000 + "SELECT 'p' || i, i FROM n;",
+         "expression_scan", "SELECT v FROM words WHERE key LIKE")
+def plans_that_take_turns(path, timed):
+    """The values choose the plan: it has not changed."""
+    db = connect(path)
+    for i in range(40):
+        db.execute("SELECT v FROM words WHERE key LIKE 'p77%d%%'" % i).fetchall()
+        timed(lambda i=i: db.execute("SELECT v FROM words WHERE key LIKE '%%%d7'" % i).fetchall())
+
+
 # --- nothing is wrong ---------------------------------------------------------------------------------------------------
 
 INDEXED = (ORDERS + BY_CUSTOMER + "CREATE INDEX by_status ON orders(status, created); CREATE INDEX by_total ON orders(total);"
