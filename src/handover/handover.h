@@ -49,9 +49,9 @@ struct handover_key {
 
 enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS };
 
-/* 1 + 2 + 4 + ... + 128: after each of these times the process looks whether the command is stopped, and
+/* 1 + 2 + 4 + ... + 256: after each of these times the process looks whether the command is stopped, and
  * waits no longer then. A command that runs responds immediately, from a thread that stores nothing. */
-#define HANDOVER_WAIT_MS 255
+#define HANDOVER_WAIT_MS 511
 
 struct handover_message {
 	char key[HANDOVER_KEY_SIZE];

@@ -74,6 +74,13 @@ static bool open_ring(struct recorded *recorded)
 
 /* --- the file -------------------------------------------------------------------------- */
 
+static int64_t patience(const struct recorded *recorded)
+{
+	if (!recorded->is_ending)
+		return RUNNING_PATIENCE_NS;
+	return recorded->to->is_alone ? COLLECTOR_PATIENCE_ALONE_NS : COLLECTOR_PATIENCE_NS;
+}
+
 static bool give_up(void *context)
 {
 	struct recorded *recorded = context;
@@ -83,8 +90,7 @@ static bool give_up(void *context)
 	if (!to->locked_since_ns || now - to->locked_until_ns > LOCKED_GAP_NS)
 		to->locked_since_ns = now;
 	to->locked_until_ns = now;
-	return now - to->locked_since_ns >=
-	       (recorded->is_ending ? COLLECTOR_PATIENCE_NS : RUNNING_PATIENCE_NS);
+	return now - to->locked_since_ns >= patience(recorded);
 }
 
 static bool never(void)

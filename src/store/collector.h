@@ -21,6 +21,9 @@
  * that is gone are lost. A program's end is delayed by this much at most, however many processes it had. */
 #define COLLECTOR_PATIENCE_NS 4000000000
 
+/* If no program's end waits for it. */
+#define COLLECTOR_PATIENCE_ALONE_NS 60000000000
+
 /* The trace file, and its new content. */
 struct collection {
 	struct written_file file;
@@ -29,6 +32,7 @@ struct collection {
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that the file does not have */
+	bool is_alone;             /* no program's end waits */
 	/* With `keeps_file` a process that ends leaves its connection to the next one; `kept.db` NULL: there
 	 * is none. collection_fold() closes it. */
 	bool keeps_file;

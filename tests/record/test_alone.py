@@ -202,6 +202,23 @@ class Alone(Recording):
                 pass
         return None
 
+    def test_daemon_and_a_locked_file(self):
+        """Nobody waits for the collector then, so it waits for the file, longer than the command would."""
+        begun, go = os.path.join(self.folder, "begun"), os.path.join(self.folder, "go")
+        subprocess.run(self.arguments(PYTHON, "-c", DAEMON, begun, go, options=EVERY_RUN), stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=300, check=True)
+        wait_until(lambda: os.path.exists(begun), "the daemon")
+        locking = sqlite3.connect(self.trace, isolation_level=None)
+        self.addCleanup(locking.close)
+        locking.execute("PRAGMA busy_timeout = 100000")
+        locking.execute("BEGIN IMMEDIATE")
+        open(go, "w").close()
+        time.sleep(8)  # the command gives up after four seconds
+        self.assertIsNotNone(self.collector())
+        locking.execute("COMMIT")
+        wait_until(lambda: self.collector() is None, "the collector's end")
+        self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at last%'"), [(1,)])
+
     def test_losses_of_a_daemon(self):
         """They are in the file when it has ended. The collector was stopped, and the daemon did not wait for it."""
         begun, go, ended = (os.path.join(self.folder, name) for name in ("begun", "go", "ended"))

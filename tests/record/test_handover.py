@@ -15,7 +15,7 @@ from recording import *
 
 EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 RUNS = 200
-WAIT_MS = 255  # src/handover/handover.h
+WAIT_MS = 511  # src/handover/handover.h
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
 
 # Runs queries, and so does a child that it forks. Printed: how many threads each has, which shows whether it has a flusher.

@@ -256,6 +256,7 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 	}
 	if (!daemonize())
 		return;
+	rings.collection.is_alone = true;
 	door_begin();
 	do {
 		while (rings.guests.count != 0 || is_any_left())
