@@ -27,6 +27,7 @@ DROP TABLE IF EXISTS temp.selected_periods;
 DROP TABLE IF EXISTS temp.selected_counts;
 DROP TABLE IF EXISTS temp.selected_failures;
 DROP TABLE IF EXISTS temp.selected_statements;
+DROP TABLE IF EXISTS temp.selected_limits;
 DROP TABLE IF EXISTS temp.selected;
 DROP TABLE IF EXISTS temp.selected_labels;
 
@@ -100,6 +101,10 @@ SELECT id, first_ns, last_ns FROM queries
 WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
                           :process, :thread, :last, :label, :host, :service, :caller) IS NULL;
 
+-- Of all of them: one row.
+CREATE TEMP TABLE selected_limits AS
+SELECT max(id = 0) AS is_all, count(*) FILTER (WHERE id <> 0) AS runs, min(first_ns) AS first_ns, max(last_ns) AS last_ns FROM selected;
+
 -- With their texts; for runs that have not ended, as far as known.
 CREATE TEMP VIEW selected_runs AS
 SELECT queries.*, coalesce(execution_ns, query_duration_ns) AS execution_time_ns,
@@ -146,7 +151,7 @@ SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run
        period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span
 FROM samples AS s JOIN series ON series.id = s.series LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
-WHERE timestamp_ns BETWEEN (SELECT min(first_ns) FROM selected) AND (SELECT max(last_ns) FROM selected)
+WHERE timestamp_ns BETWEEN (SELECT first_ns FROM selected_limits) AND (SELECT last_ns FROM selected_limits)
   AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0))
   AND (NOT EXISTS (SELECT 1 FROM selected_labels)
        OR coalesce((SELECT matches FROM selected_labels

@@ -47,7 +47,7 @@ short AS MATERIALIZED (
 sampled AS MATERIALIZED (
 	SELECT trace_type, is_worker, sum(samples) AS samples, sum(value) AS ns,
 	       sum(square) / sum(value) * sqrt(min(1.0 * sum(value) * sum(value) / sum(square),
-	           max(sum(stretches), (SELECT count(*) FROM temp.selected WHERE id <> 0 AND is_worker = 0)) / 4.0
+	           max(sum(stretches), iif(is_worker, 0, (SELECT runs FROM temp.selected_limits))) / 4.0
 	           + sum(changes) + coalesce((SELECT CASE trace_type WHEN 'Real' THEN wall WHEN 'CPU' THEN cpu ELSE wall - cpu END FROM short WHERE is_worker = 0), 0)
 	             * sum(value) / sum(square))) AS error
 	FROM temp.report_parts WHERE trace_type IN ('CPU', 'Real', 'OffCPU') AND finished = (SELECT has_ended FROM exact)

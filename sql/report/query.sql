@@ -45,7 +45,7 @@ SELECT what, value FROM (
 	SELECT 4, 'logged runs', CASE WHEN all_n = 0 THEN 'none: no run took long enough, or had a sample'
 	                              WHEN NOT is_counted THEN printf('%,d of %,d', times.n, all_n)
 	                              WHEN times.n = 0 AND counted.n > 0 THEN 'none: no run took long enough, or had a sample' END
-	FROM times, counted, (SELECT count(*) AS all_n FROM queries WHERE finished OR statement) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
+	FROM times, counted, (SELECT iif(is_all, n, (SELECT count(*) FROM queries WHERE finished OR statement)) AS all_n FROM times, temp.selected_limits) WHERE times.n <> 1 OR (is_counted AND counted.n > 0)
 	UNION ALL
 	SELECT 4, 'unfinished', count(*) || ': no end was recorded' FROM unfinished HAVING count(*) > 0
 	UNION ALL

@@ -89,7 +89,8 @@ char *json_put_text(char *to, const char *text, size_t size)
 
 static void skip_space(const char **at)
 {
-	*at += strspn(*at, " \t\r\n");
+	while (**at == ' ' || (**at >= '\t' && **at <= '\r' && **at != '\v' && **at != '\f'))
+		++*at;
 }
 
 bool json_read(const char **at, char c)
@@ -115,14 +116,16 @@ bool json_read_null(const char **at)
 bool json_read_integer(const char **at, uint64_t *number)
 {
 	const char *digits;
+	uint64_t value = 0;
 	size_t count;
 
 	skip_space(at);
 	/* Most are addresses of stacks, of which a command reads millions. */
-	*number = 0;
-	for (count = 0; count <= DIGITS_SAFE && (unsigned char)((*at)[count] - '0') < 10; count++)
-		*number = *number * 10 + (uint64_t)((*at)[count] - '0');
-	if (count && count <= DIGITS_SAFE && (count == 1 || **at != '0')) {
+	digits = *at;
+	for (count = 0; count <= DIGITS_SAFE && (unsigned char)(digits[count] - '0') < 10; count++)
+		value = value * 10 + (uint64_t)(digits[count] - '0');
+	if (count && count <= DIGITS_SAFE && (count == 1 || *digits != '0')) {
+		*number = value;
 		*at += count;
 		return true;
 	}

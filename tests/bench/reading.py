@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One round of tools/bench: the time and the memory of each command that reads a trace file.
 
-  reading.py QUERYPROF ROOT [--samples N] [--runs N] [--only WORD] [--keep FOLDER]
+  reading.py QUERYPROF ROOT [--samples N] [--runs N] [--only WORD] [--keep FOLDER] [--same FOLDER]
 
 The file is generated with SQL, on the schema of the trace file: 32 threads of 4 processes in statements, one of which
 runs all the time; 200 statements, few of which make up most of the runs, half of them in 30 texts; two plans of each
@@ -12,12 +12,14 @@ It stays in the cache (QUERYPROF_CACHE_DIR) for the next round.
   --samples N, --runs N   one file of this size. Without them two: 920000 and 26700, then 10 M and 1 M, which takes
                           minutes to generate and 700 MB of the cache
   --only WORD             the commands with this word only
-  --keep FOLDER           what each command printed, in a file each: to compare two builds
+  --keep FOLDER           what each command printed, in a file each
+  --same FOLDER           compares that with what --keep kept of another build, unpacked: exit status 1 if it differs
 
-A line a command: wall time, CPU time of user and system, the largest resident memory, and the budget, 1 s of CPU time
+A line for each command: wall time, CPU time of user and system, the largest resident memory, and the budget, 1 s of CPU time
 up to 1 M samples, 8 s above that, 300 MB. A line that is over has an asterisk. A command that takes fifteen times its
 budget is ended, and the line says so."""
 import argparse
+import gzip
 import hashlib
 import os
 import random
@@ -229,7 +231,7 @@ def find_file(root, samples, runs):
     key = hashlib.sha256()
     for name in (schema, os.path.abspath(__file__)):
         with open(name, "rb") as file:
-            key.update(re.sub(rb"def find_file.*", b"", file.read(), flags=re.DOTALL))
+            key.update(re.sub(rb"^.*?\nSTART = |def find_file.*", b"", file.read(), flags=re.DOTALL))
     path = os.path.join(folder, f"reading-{samples}-{runs}-{key.hexdigest()[:12]}.trace")
     if not os.path.exists(path):
         print(f"generating {path}", file=sys.stderr, flush=True)
@@ -285,6 +287,22 @@ def measure(words, out, limit):
     return child.returncode, time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def unpacked(path):
+    with open(path, "rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    hashed = hashlib.sha256()
+    with (gzip.open if packed else open)(path, "rb") as file:
+        while part := file.read(1 << 20):
+            hashed.update(part)
+    return hashed.digest()
+
+
+def differing(folder, other):
+    """The names of the files of the folder that the other one has otherwise, or does not have."""
+    return [name for name in sorted(os.listdir(folder)) if not os.path.exists(os.path.join(other, name))
+            or unpacked(os.path.join(folder, name)) != unpacked(os.path.join(other, name))]
+
+
 def print_table(arguments, samples, runs):
     path = find_file(arguments.root, samples, runs)
     budget = 1 if samples <= 10**6 else 8
@@ -318,12 +336,18 @@ def main():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep")
+    parser.add_argument("--same")
     arguments = parser.parse_args()
+    if arguments.same and not arguments.keep:
+        parser.error("--same needs --keep, with another folder")
     if arguments.keep:
         os.makedirs(arguments.keep, exist_ok=True)
     one = arguments.samples or arguments.runs
     for samples, runs in [(arguments.samples or 920000, arguments.runs or 26700)] if one else SIZES:
         print_table(arguments, samples, runs)
+    differ = differing(arguments.keep, arguments.same) if arguments.same else []
+    if differ:
+        sys.exit("printed something else: " + ", ".join(differ))
 
 
 main()

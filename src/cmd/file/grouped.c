@@ -268,6 +268,18 @@ int64_t *grouped_add(struct grouped *grouped)
 	return helper_thread_add(grouped->adding);
 }
 
+/* Whether there is one that has these columns, and no others that follow. */
+static bool is_made(const struct grouped *grouped, uint64_t needed)
+{
+	for (size_t i = 0; i < grouped->all.count; i++) {
+		const struct grouping *one = grouped->all.items[i];
+
+		if (one->is_made && !(needed & ~one->used) && !(one->used & grouped->table->following))
+			return true;
+	}
+	return false;
+}
+
 /* Tables whose keys differ only in columns of few values are derived from one table that has all of these
  * keys. False: no memory. */
 static bool add_common(struct grouped *grouped)
@@ -277,7 +289,7 @@ static bool add_common(struct grouped *grouped)
 		const uint64_t many = keys_of(grouped->table, needed, GROUPED_KEY);
 		uint64_t used = 0;
 
-		if (grouped->all.items[i]->is_made)
+		if (grouped->all.items[i]->is_made || is_made(grouped, needed))
 			continue;
 		for (size_t j = 0; j < grouped->all.count; j++) {
 			const struct grouping *one = grouped->all.items[j];

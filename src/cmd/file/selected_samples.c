@@ -262,7 +262,7 @@ static int read_named(struct selected_samples *samples)
 		  " LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id",
 		  add_series },
 		{ "SELECT labels, matches FROM temp.selected_labels ORDER BY labels", add_labels },
-		{ "SELECT max(id = 0), min(first_ns), max(last_ns) FROM temp.selected", set_limits },
+		{ "SELECT is_all, first_ns, last_ns FROM temp.selected_limits", set_limits },
 	};
 	int code = SQLITE_OK;
 

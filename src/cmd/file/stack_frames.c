@@ -38,6 +38,15 @@ struct part_of_vector {
 	bool is_known;
 };
 
+#define RECENT 1024
+
+/* An address and its row. */
+struct recent {
+	uint64_t address;
+	uint32_t number;
+	bool is_known;
+};
+
 /* A report looks at each stack several times, and stacks share their addresses. What is asked about a line is
  * worked out once. */
 struct stack_frames {
@@ -50,6 +59,7 @@ struct stack_frames {
 	VECTOR(struct part_of_vector) stacks;   /* by number of the id */
 	VECTOR(uint32_t) frames;                /* of the stacks: numbers of addresses */
 	struct tally addresses;                 /* each is a row */
+	struct recent recent[RECENT];           /* stacks that follow each other share most frames */
 	VECTOR(struct part_of_vector) lines_of; /* an address, by number */
 	VECTOR(struct known_line) lines;
 };
@@ -98,6 +108,22 @@ static bool add_lines(struct stack_frames *frames, uint64_t address, struct part
 	return true;
 }
 
+/* The number of an address whose lines are known. UINT32_MAX: no memory. */
+static uint32_t find_address(struct stack_frames *frames, uint64_t address)
+{
+	struct recent *recent = &frames->recent[(address ^ address >> 10) % RECENT];
+
+	if (recent->is_known && recent->address == address)
+		return recent->number;
+	const size_t number = tally_row(&frames->addresses, (const int64_t *)&address);
+	struct part_of_vector *lines = number < UINT32_MAX ? vector_at(&frames->lines_of, number) : NULL;
+
+	if (!lines || (!lines->is_known && !add_lines(frames, address, lines)))
+		return UINT32_MAX;
+	*recent = (struct recent){ address, (uint32_t)number, true };
+	return recent->number;
+}
+
 /* An SQLite result: SQLITE_MISMATCH if the trace is no array of addresses. */
 static int read_stack(struct stack_frames *frames, const char *trace, struct part_of_vector *stack)
 {
@@ -109,12 +135,9 @@ static int read_stack(struct stack_frames *frames, const char *trace, struct par
 	while ((next = address_reader_next(&reader, &address)) > 0) {
 		if (frames->frames.count - first == STACK_FRAMES_MAX)
 			return SQLITE_MISMATCH;
-		const size_t number = tally_row(&frames->addresses, (const int64_t *)&address);
-		struct part_of_vector *lines =
-			number < UINT32_MAX ? vector_at(&frames->lines_of, number) : NULL;
+		const uint32_t number = find_address(frames, address);
 
-		if (!lines || (!lines->is_known && !add_lines(frames, address, lines)) ||
-		    !vector_push(&frames->frames, (uint32_t)number))
+		if (number == UINT32_MAX || !vector_push(&frames->frames, number))
 			return SQLITE_NOMEM;
 	}
 	*stack = (struct part_of_vector){ first, (uint32_t)(frames->frames.count - first), next == 0 };
