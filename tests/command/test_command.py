@@ -49,7 +49,7 @@ class Command(Tool):
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
         listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
         self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackfunctions", "stackmodules", "stackphase",
-                          "stackowners", "stackcaller", "stackshape", "filename", "duration", "oneline"},
+                          "stackowners", "stackcaller", "stackshape", "filename", "duration", "oneline", "virtualwords"},
                          {name.lower() for name in re.split(r",\s+", listed)})
 
     def test_command_lines_that_make_no_sense(self):
@@ -329,6 +329,7 @@ class Command(Tool):
         db.create_function("fileName", 1, os.path.basename)
         db.create_function("duration", 1, str)
         db.create_function("oneLine", 1, str)
+        db.create_function("virtualWords", 1, str)
         db.create_function("stackPhase", 1, lambda trace: None)
         for name in ("read/run_plans", "read/selected", "read/selected_statements", "read/run_lines", "read/causes",
                      "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
