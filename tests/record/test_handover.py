@@ -307,7 +307,7 @@ class Handover(Recording):
         process = subprocess.Popen(self.arguments(PYTHON, "-c", script, *numbers("memfd_create"), options=EVERY_RUN),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.seen = process.stdout.readline()
-        held = [int(thread) for thread in os.listdir("/proc/%d/task" % process.pid) if not self.is_door(process.pid, thread)]
+        held = [int(thread) for thread in os.listdir("/proc/%d/task" % process.pid) if not self.is_listener(process.pid, thread)]
         self.assertEqual(len(held), 2)
         ptrace = ctypes.CDLL(None).ptrace
         for thread in held:
@@ -326,9 +326,9 @@ class Handover(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* child%'"), [(RUNS,)], self.seen)
 
     @staticmethod
-    def is_door(process, thread):
+    def is_listener(process, thread):
         with open("/proc/%d/task/%s/comm" % (process, thread), encoding="utf-8") as file:
-            return file.read() == "queryprof door\n"
+            return file.read() == "listener\n"
 
     def test_strict_memory(self):
         """Where memory is never overcommitted, as the processes and the command read it."""

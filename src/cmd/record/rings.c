@@ -18,8 +18,8 @@
 #include "base/sys.h"
 #include "base/vector.h"
 #include "cmd/file/file_limit.h"
-#include "cmd/record/door.h"
 #include "cmd/record/guest_process.h"
+#include "cmd/record/listener.h"
 #include "handover/shared_ring.h"
 
 /* A process that was killed together with the command may take so long to be gone. */
@@ -44,28 +44,28 @@ struct held {
 };
 
 static struct {
-	bool is_open; /* the door */
+	bool is_open; /* the listener */
 	int end;      /* an eventfd */
 	pthread_t thread;
 	bool has_thread;
 	VECTOR(struct held) guests;
-	VECTOR(struct pollfd) polled; /* the door, the end, a descriptor of each guest */
+	VECTOR(struct pollfd) polled; /* the listener, the end, a descriptor of each guest */
 	uint64_t check_at;            /* at the rings */
 	int file; /* the trace file, with O_PATH: only to be found by cmd/live/processes.c */
 	struct collection collection;
 } rings = { .end = -1, .file = -1 };
 
-enum { POLLED_DOOR, POLLED_END, POLLED_GUESTS };
+enum { POLLED_LISTENER, POLLED_END, POLLED_GUESTS };
 
 void rings_open(void)
 {
-	rings.is_open = door_open();
+	rings.is_open = listener_open();
 }
 
 void rings_cancel(void)
 {
 	if (rings.is_open)
-		door_remove();
+		listener_remove();
 }
 
 /* --- a process comes ----------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static bool list_polled(bool ending)
 	rings.polled.count = 0;
 	if (!vector_reserve(&rings.polled, POLLED_GUESTS + rings.guests.count))
 		return false;
-	vector_push(&rings.polled, (struct pollfd){ .fd = door_arrivals(), .events = POLLIN });
+	vector_push(&rings.polled, (struct pollfd){ .fd = listener_arrivals(), .events = POLLIN });
 	vector_push(&rings.polled, (struct pollfd){ .fd = ending ? -1 : rings.end, .events = POLLIN });
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		const struct guest *guest = &rings.guests.items[i].guest;
@@ -144,8 +144,8 @@ static void end_guests(void)
 static void serve(void)
 {
 	end_guests();
-	if (rings.polled.items[POLLED_DOOR].revents)
-		door_take(take);
+	if (rings.polled.items[POLLED_LISTENER].revents)
+		listener_take(take);
 }
 
 /* Until the eventfd says so, and then until no process is left, or for a moment. */
@@ -197,20 +197,20 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&
 	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 	if (rings.has_thread)
-		door_begin();
+		listener_begin();
 }
 
 /* No connection stays open but the one that is kept: one of SQLite's is its own process's. */
 struct collection *rings_finish(void)
 {
-	door_end();
+	listener_end();
 	if (rings.has_thread && write(rings.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
 		pthread_join(rings.thread, NULL);
 	rings.has_thread = false;
 	for (size_t i = 0; i < rings.guests.count; i++)
 		recorded_rest(rings.guests.items[i].recorded);
 	if (rings.is_open)
-		door_begin();
+		listener_begin();
 	return &rings.collection;
 }
 
@@ -221,7 +221,7 @@ static bool daemonize(void)
 	int nowhere;
 
 	if (child < 0)
-		door_remove();
+		listener_remove();
 	if (child)
 		return false;
 	setsid();
@@ -244,28 +244,28 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 {
 	if (!rings.is_open)
 		return;
-	door_end();
-	door_take(take);
+	listener_end();
+	listener_take(take);
 	if (rings.guests.count == 0 && !is_any_left()) {
-		door_shut();
-		door_take(take);
+		listener_shut();
+		listener_take(take);
 		if (rings.guests.count == 0) {
-			door_remove();
+			listener_remove();
 			return;
 		}
 	}
 	if (!daemonize())
 		return;
 	rings.collection.is_alone = true;
-	door_begin();
+	listener_begin();
 	do {
 		while (rings.guests.count != 0 || is_any_left())
 			serve_once(rings.guests.count != 0 ? store_rings() : IDLE_NS);
-		door_end();
-		door_shut();
-		door_take(take);
+		listener_end();
+		listener_shut();
+		listener_take(take);
 	} while (rings.guests.count != 0);
-	door_remove();
+	listener_remove();
 	collection_fold(&rings.collection);
 	at_end(rings.collection.file.path);
 	_exit(0);

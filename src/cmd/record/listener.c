@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/record/door.h"
+#include "cmd/record/listener.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +30,7 @@ static struct {
 	bool has_thread;
 	pthread_mutex_t lock; /* of `arrived` */
 	VECTOR(struct guest) arrived;
-} door = { .end = -1, .arrivals = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
+} listener = { .end = -1, .arrivals = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 enum { POLLED_END = HANDOVER_SOCKETS, POLLED_CONNECTIONS };
 
@@ -44,10 +44,10 @@ void guest_close(struct guest *guest)
 static void accept_connections(void)
 {
 	for (int i = 0; i < HANDOVER_SOCKETS; i++) {
-		int from = door.sockets.listening[i], connection;
+		int from = listener.sockets.listening[i], connection;
 
 		while ((connection = accept4(from, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-			if (!vector_push(&door.connections, connection))
+			if (!vector_push(&listener.connections, connection))
 				close(connection);
 		if (errno == EMFILE || errno == ENFILE)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
@@ -79,10 +79,10 @@ static bool announce(const struct guest *guest)
 {
 	bool is_kept;
 
-	pthread_mutex_lock(&door.lock);
-	is_kept = vector_push(&door.arrived, *guest);
-	pthread_mutex_unlock(&door.lock);
-	return is_kept && write(door.arrivals, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0;
+	pthread_mutex_lock(&listener.lock);
+	is_kept = vector_push(&listener.arrived, *guest);
+	pthread_mutex_unlock(&listener.lock);
+	return is_kept && write(listener.arrivals, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0;
 }
 
 static void receive(int connection)
@@ -90,7 +90,7 @@ static void receive(int connection)
 	struct handover_message message;
 	struct guest guest = { .is_asked = false };
 	int count = handover_receive(connection, &message, sizeof(message), guest.descriptors);
-	bool is_ours = count >= 0 && memcmp(message.key, door.sockets.key.digits, HANDOVER_KEY_SIZE) == 0;
+	bool is_ours = count >= 0 && memcmp(message.key, listener.sockets.key.digits, HANDOVER_KEY_SIZE) == 0;
 	bool received = is_ours && handle_message(&guest, connection, &message, count);
 
 	while (!received && count > 0)
@@ -103,17 +103,17 @@ static void receive(int connection)
 /* False: no memory. */
 static bool list_polled(void)
 {
-	door.polled.count = 0;
-	if (!vector_reserve(&door.polled, POLLED_CONNECTIONS + door.connections.count))
+	listener.polled.count = 0;
+	if (!vector_reserve(&listener.polled, POLLED_CONNECTIONS + listener.connections.count))
 		return false;
 	for (int i = 0; i < HANDOVER_SOCKETS; i++)
-		vector_push(&door.polled,
-		            (struct pollfd){ .fd = door.is_shut ? -1 : door.sockets.listening[i],
+		vector_push(&listener.polled,
+		            (struct pollfd){ .fd = listener.is_shut ? -1 : listener.sockets.listening[i],
 		                             .events = POLLIN });
-	vector_push(&door.polled, (struct pollfd){ .fd = door.end, .events = POLLIN });
-	for (size_t i = 0; i < door.connections.count; i++)
-		vector_push(&door.polled,
-		            (struct pollfd){ .fd = door.connections.items[i], .events = POLLIN });
+	vector_push(&listener.polled, (struct pollfd){ .fd = listener.end, .events = POLLIN });
+	for (size_t i = 0; i < listener.connections.count; i++)
+		vector_push(&listener.polled,
+		            (struct pollfd){ .fd = listener.connections.items[i], .events = POLLIN });
 	return true;
 }
 
@@ -122,42 +122,42 @@ static bool serve(const struct timespec *patience)
 {
 	size_t kept = 0;
 
-	if (!list_polled() || ppoll(door.polled.items, door.polled.count, patience, NULL) <= 0)
+	if (!list_polled() || ppoll(listener.polled.items, listener.polled.count, patience, NULL) <= 0)
 		return false;
-	for (size_t i = 0; i < door.connections.count; i++) {
-		int connection = door.connections.items[i];
+	for (size_t i = 0; i < listener.connections.count; i++) {
+		int connection = listener.connections.items[i];
 
-		if (door.polled.items[POLLED_CONNECTIONS + i].revents)
+		if (listener.polled.items[POLLED_CONNECTIONS + i].revents)
 			receive(connection);
 		else
-			door.connections.items[kept++] = connection;
+			listener.connections.items[kept++] = connection;
 	}
-	door.connections.count = kept;
-	if (door.polled.items[HANDOVER_ABSTRACT].revents || door.polled.items[HANDOVER_PATH].revents)
+	listener.connections.count = kept;
+	if (listener.polled.items[HANDOVER_ABSTRACT].revents || listener.polled.items[HANDOVER_PATH].revents)
 		accept_connections();
-	return !door.polled.items[POLLED_END].revents;
+	return !listener.polled.items[POLLED_END].revents;
 }
 
 static void *watch(void *unused)
 {
 	(void)unused;
-	pthread_setname_np(pthread_self(), "queryprof door");
+	pthread_setname_np(pthread_self(), "listener");
 	while (serve(NULL))
 		;
 	return NULL;
 }
 
-bool door_open(void)
+bool listener_open(void)
 {
-	door.end = eventfd(0, EFD_CLOEXEC);
-	door.arrivals = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return door.end >= 0 && door.arrivals >= 0 && sockets_open(&door.sockets);
+	listener.end = eventfd(0, EFD_CLOEXEC);
+	listener.arrivals = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return listener.end >= 0 && listener.arrivals >= 0 && sockets_open(&listener.sockets);
 }
 
-void door_begin(void)
+void listener_begin(void)
 {
-	sockets_own(&door.sockets);
-	door.has_thread = pthread_create(&door.thread, NULL, watch, NULL) == 0;
+	sockets_own(&listener.sockets);
+	listener.has_thread = pthread_create(&listener.thread, NULL, watch, NULL) == 0;
 }
 
 static void serve_last(void)
@@ -166,43 +166,43 @@ static void serve_last(void)
 		;
 }
 
-void door_end(void)
+void listener_end(void)
 {
 	uint64_t count;
 
-	if (door.has_thread && write(door.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0 &&
-	    pthread_join(door.thread, NULL) == 0 && read(door.end, &count, sizeof(count)) > 0)
+	if (listener.has_thread && write(listener.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0 &&
+	    pthread_join(listener.thread, NULL) == 0 && read(listener.end, &count, sizeof(count)) > 0)
 		serve_last();
-	door.has_thread = false;
+	listener.has_thread = false;
 }
 
-void door_shut(void)
+void listener_shut(void)
 {
-	sockets_shut(&door.sockets);
+	sockets_shut(&listener.sockets);
 	accept_connections();
-	door.is_shut = true;
+	listener.is_shut = true;
 	serve_last();
 }
 
-void door_remove(void)
+void listener_remove(void)
 {
-	sockets_remove(&door.sockets);
+	sockets_remove(&listener.sockets);
 }
 
-int door_arrivals(void)
+int listener_arrivals(void)
 {
-	return door.arrivals;
+	return listener.arrivals;
 }
 
-void door_take(void (*take)(struct guest *guest))
+void listener_take(void (*take)(struct guest *guest))
 {
 	uint64_t count;
 
-	if (read(door.arrivals, &count, sizeof(count)) < 0)
+	if (read(listener.arrivals, &count, sizeof(count)) < 0)
 		return;
-	pthread_mutex_lock(&door.lock);
-	for (size_t i = 0; i < door.arrived.count; i++)
-		take(&door.arrived.items[i]);
-	door.arrived.count = 0;
-	pthread_mutex_unlock(&door.lock);
+	pthread_mutex_lock(&listener.lock);
+	for (size_t i = 0; i < listener.arrived.count; i++)
+		take(&listener.arrived.items[i]);
+	listener.arrived.count = 0;
+	pthread_mutex_unlock(&listener.lock);
 }

@@ -4,8 +4,8 @@
  * waits for its memory (handover/handover.h) does not wait for a disk. Nothing that a process does, or leaves
  * undone, makes it wait either.
  */
-#ifndef QUERYPROF_CMD_RECORD_DOOR_H
-#define QUERYPROF_CMD_RECORD_DOOR_H
+#ifndef QUERYPROF_CMD_RECORD_LISTENER_H
+#define QUERYPROF_CMD_RECORD_LISTENER_H
 
 #include <stdbool.h>
 
@@ -20,25 +20,25 @@ struct guest {
 void guest_close(struct guest *guest);
 
 /* Makes the sockets, and the environment that names them. False: there is none. */
-bool door_open(void);
+bool listener_open(void);
 
-/* The thread begins, with all signals blocked, in this process: it may be a fork of the one that opened the
- * door. */
-void door_begin(void);
+/* The thread begins, with all signals blocked, in this process, which may be a fork of the one that called
+ * listener_open(). */
+void listener_begin(void);
 
 /* It ends. Who came before the call is among the guests. */
-void door_end(void);
+void listener_end(void);
 
 /* Then: nobody comes any more. */
-void door_shut(void);
+void listener_shut(void);
 
-/* Removes what door_open() has made in the file system. */
-void door_remove(void);
+/* Removes what listener_open() has made in the file system. */
+void listener_remove(void);
 
-/* Can be read when guests have come since the last door_take(). */
-int door_arrivals(void);
+/* Can be read when guests have come since the last listener_take(). */
+int listener_arrivals(void);
 
 /* Calls `take` for each of them; the descriptors are its. */
-void door_take(void (*take)(struct guest *guest));
+void listener_take(void (*take)(struct guest *guest));
 
 #endif
