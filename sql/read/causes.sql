@@ -212,7 +212,7 @@ SELECT line,
                                      || coalesce(iif(before IS NULL, ', since ', ' and since ') || iif(length(since) > 60, substr(since, 1, 57) || '...', since), '')
                               FROM turned WHERE turned.hash = lines.hash), ''), '')
              || iif(fullscan_steps > max(1000, 10 * coalesce(rows, 0)),
-                    ', scan ' || iif(fullscan_steps < 10e6, (fullscan_steps / 1000) || 'k', (fullscan_steps / 1000000) || 'M')
+                    ', scan ' || iif(fullscan_steps < 9999500, printf('%.0fk', fullscan_steps / 1e3), printf('%.0fM', fullscan_steps / 1e6))
                     || ' rows' || coalesce(' of ' || tables, ''), '')
              || iif(sorts > 0, ', sort' || coalesce(' for ' || whats, ''), '') || iif(autoindexes > 0, ', automatic index', '')
              || coalesce((SELECT group_concat(what, '') FROM (
