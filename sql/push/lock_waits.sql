@@ -21,6 +21,6 @@ SELECT
 	k.holder_process_id AS holder_process_id,
 	k.holder_thread_id AS holder_thread_id
 FROM waits_for_locks AS l
-JOIN processes AS p ON p.id = l.process
+LEFT JOIN processes AS p ON p.id = l.process
 JOIN lock_waits AS k ON k.id = l.id
 WHERE l.start_ns + l.wait_ns > :since - 60000000000;
