@@ -89,7 +89,7 @@ char *json_put_text(char *to, const char *text, size_t size)
 
 static void skip_space(const char **at)
 {
-	while (**at == ' ' || (**at >= '\t' && **at <= '\r' && **at != '\v' && **at != '\f'))
+	while (**at == ' ' || **at == '\t' || **at == '\r' || **at == '\n')
 		++*at;
 }
 

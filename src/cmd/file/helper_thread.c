@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of items in a circle. Two semaphores count those that are free and those that are full, so each side
- * waits only for the other one's blocks.
+ * A ring of blocks of items. Two semaphores count the free and the full blocks: the caller waits for a free
+ * one, the thread for a full one.
  */
 #include "cmd/file/helper_thread.h"
 
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdint.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 struct helper_thread {
@@ -23,7 +23,7 @@ struct helper_thread {
 	size_t filled, worked; /* blocks so far, of the caller and of the thread */
 	bool has_failed;       /* atomic */
 	int error;             /* of the work */
-	char items[];
+	_Alignas(max_align_t) char items[];
 };
 
 static void wait_for(sem_t *semaphore)

@@ -12,8 +12,8 @@
 
 struct helper_thread;
 
-/* work: on so many items, which lie behind each other, at most `items`, of which there are `blocks`; false
- * ends the work: there is no memory, or errno says what. NULL: no memory. */
+/* There are `blocks` blocks of `items` items each. `work` receives the items of one block, `count` of them,
+ * in one array; false ends the work: there is no memory, or errno has the error. NULL: no memory. */
 struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t blocks,
                                           bool (*work)(void *context, const void *first, size_t count),
                                           void *context);
@@ -22,7 +22,7 @@ struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t
  * ended. */
 void *helper_thread_add(struct helper_thread *thread);
 
-/* When all items are done. False: the work has ended before; errno is that of work(), or 0. */
+/* Returns when all items are done. False: work() failed, and errno is as it left it, or 0. */
 bool helper_thread_wait(struct helper_thread *thread);
 
 /* Waits, too. NULL is ignored. */

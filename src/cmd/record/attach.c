@@ -209,7 +209,7 @@ static void await_end(struct tree *tree, char *library, int signals, uint64_t li
 		if (!left)
 			break;
 		if (whole_tree)
-			tree_look(tree, attach_found, library);
+			tree_search(tree, attach_found, library);
 		left = left < pause ? left : pause;
 		next = timespec_of_ns(left);
 		if (ppoll(polled, 2, left == UINT64_MAX ? NULL : &next, NULL) > 0)

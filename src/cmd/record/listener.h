@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the processes of a recording arrive, on a thread of its own. It stores nothing, so a process that
- * waits for its memory (handover/handover.h) does not wait for a disk. Nothing that a process does, or leaves
- * undone, makes it wait either.
+ * A thread that accepts the processes of a recording. It stores nothing, so a process that requests its
+ * memory (handover/handover.h) does not wait for a disk. The thread itself waits for no process.
  */
 #ifndef QUERYPROF_CMD_RECORD_LISTENER_H
 #define QUERYPROF_CMD_RECORD_LISTENER_H

@@ -100,7 +100,7 @@ static bool has_sqlite(pid_t process)
 	return has;
 }
 
-void tree_look(struct tree *tree, void (*found)(void *context, pid_t process), void *context)
+void tree_search(struct tree *tree, void (*found)(void *context, pid_t process), void *context)
 {
 	struct children all = { .list = { 0 } };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that one has started, those that these have started, and so on, as far as /proc tells: a
- * process whose parent has ended is another's child. A process that was once found stays known after that.
+ * A process and all its descendants, as /proc shows them. If the parent of a process has ended, /proc names
+ * another parent, so a process that was found once stays known.
  */
 #ifndef QUERYPROF_CMD_RECORD_TREE_H
 #define QUERYPROF_CMD_RECORD_TREE_H
@@ -26,7 +26,7 @@ bool tree_add(struct tree *tree, pid_t process);
 
 /* Calls `found` with each process below the known ones that is not known and has SQLite mapped: a file with
  * "sqlite" in its name. It is known afterwards. */
-void tree_look(struct tree *tree, void (*found)(void *context, pid_t process), void *context);
+void tree_search(struct tree *tree, void (*found)(void *context, pid_t process), void *context);
 
 /* Whether any that is known still runs. */
 bool tree_runs(const struct tree *tree);
