@@ -47,6 +47,18 @@ def state(pid):
         return ""
 
 
+def stolen_ticks():
+    """What a hypervisor has taken from all processors. It is in no thread's CPU time and in no run queue's, but it is
+    part of what passes on a clock."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8])
+
+
+def stolen_ns(ticks):
+    """At most, of so many ticks: each processor has its own, of 10 ms."""
+    return (ticks + os.cpu_count()) * 10**9 // os.sysconf("SC_CLK_TCK") if ticks else 0
+
+
 def wait_until(condition, what, seconds=300):
     """Waits for a condition, not for a time."""
     end = time.monotonic() + seconds
