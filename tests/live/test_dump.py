@@ -17,9 +17,9 @@ class Dump(Live):
     def expect_stuck(self, name, *command):
         text = ENDLESS % name
         self.start(*command)
-        run = self.find(text)
-        self.assertEqual((run["is_running"], run["wait_cause"], run["is_cut"]), (1, "", 0), run)
-        self.assertIn(run["state"], ("on CPU", "stopped", "waiting for the disk"), run)
+        # Before, it is prepared.
+        run = self.find(text, lambda run: run["is_running"] and run["state"] in ("on CPU", "stopped", "waiting for the disk"))
+        self.assertEqual((run["wait_cause"], run["is_cut"]), ("", 0), run)
         # Its clock is the clock: what passed between two looks is between the time from one to the other and the time of both.
         times = [time.monotonic_ns()]
         earlier = self.find(text)
@@ -43,11 +43,10 @@ class Dump(Live):
         run = self.expect_stuck("sqlite3", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS % "sqlite3")
         self.assertEqual(run["program"], "sqlite3")
         self.find(ENDLESS % "sqlite3", lambda run: run["plan_node"])
-        text = self.ask("dump", self.trace).stdout
+        text = self.text_with(r"(?m)^thread %d sqlite3 of process %d \(sqlite3\): [\d.,]+ m?s, on CPU$" %
+                              (run["thread_id"], run["process_id"]))
         self.assertRegex(text, r"\A%s: 1 process, 1 query inside SQLite, 0 between two rows, 0 transactions open\n" %
                          re.escape(self.trace))
-        self.assertRegex(text, r"(?m)^thread %d sqlite3 of process %d \(sqlite3\): [\d.,]+ m?s, on CPU$" %
-                         (run["thread_id"], run["process_id"]))
         self.assertRegex(text, r"(?m)^  statement  WITH RECURSIVE")
         self.assertRegex(text, r"(?m)^  plan node  (SCAN|CO-ROUTINE|SETUP|RECURSIVE|MATERIALIZE)")
         self.assertRegex(text, r"(?m)^  stack      sample of [\d.,]+ (s|ms|us|ns) ago:\n             \w+")
@@ -75,8 +74,8 @@ class Dump(Live):
         text = "SELECT 1 UNION ALL SELECT 2 /* open */"
         self.start(PYTHON, "-c", "import sqlite3, time\ncursor = sqlite3.connect(':memory:').execute(%r)\n"
                    "cursor.fetchone()\nwhile True: time.sleep(1)" % text)
-        run = self.find(text)
-        self.assertEqual((run["is_running"], run["wait_ns"]), (0, None))
+        run = self.find(text, lambda run: not run["is_running"])  # it was, while it fetched the first row
+        self.assertIsNone(run["wait_ns"])
         self.assertLessEqual(run["outside_ns"], run["elapsed_ns"])
         self.assertRegex(self.ask("dump", self.trace).stdout, r"0 queries inside SQLite, 1 between two rows")
 
@@ -95,17 +94,28 @@ class Dump(Live):
         # The program began it before the other one waited.
         self.assertGreaterEqual(holder["write_lock_ns"], waits["wait_ns"])
         self.assertNotEqual(holder["thread_id"], waits["thread_id"])
-        text = self.ask("dump", self.trace).stdout
-        self.assertRegex(text, r"waits [\d.,]+ m?s: lock \(WAL write\)\n")
+        text = self.text_with(r"waits [\d.,]+ m?s: lock \(WAL write\)\n")
         self.assertRegex(" ".join(text.split()), r"holder thread %d \S+ of process %d \([^)]*\), transaction of [\d.,]+ m?s, "
                          r"write lock for [\d.,]+ m?s, began with BEGIN IMMEDIATE /\* holds \*/; none of its statements "
                          r"runs \(sleeping\)" % (holder["thread_id"], holder["process_id"]))
 
-    def waiting(self):
-        self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
-        seen = self.dump()
-        waits, = [run for run in seen["runs"] if run["query"] == "INSERT INTO t VALUES (2) /* waits */"]
-        return waits, seen
+    def waiting(self, *states):
+        """The run that waits, and all of that dump: in another one it may be between two sleeps of the busy handler. The holder
+        goes to sleep when it has let the other one begin."""
+        def found():
+            seen = self.dump()
+            runs = [run for run in seen["runs"] if run["query"] == "INSERT INTO t VALUES (2) /* waits */" and
+                    run["wait_cause"] == "lock" and run["holder_state"] in ("sleeping", *states)] if seen else []
+            return runs and (runs[0], seen)
+        return wait_until(found, "a dump while it waits")
+
+    def text_with(self, pattern):
+        """What dump prints for people, once it matches: a thread that computes is stopped for a moment now and then, and one
+        that waits computes between two sleeps."""
+        def found():
+            self.seen = self.ask("dump", self.trace).stdout
+            return re.search(pattern, self.seen) and self.seen
+        return wait_until(found, pattern)
 
     def test_lock_of_a_thread(self):
         self.start(PYTHON, self.file("holder.py", HOLDER), os.path.join(self.folder, "app.db"))
@@ -125,10 +135,9 @@ class Dump(Live):
         db.execute("CREATE TABLE t (x)")
         db.execute("BEGIN IMMEDIATE")
         self.start(PYTHON, "-c", WAITER, path)
-        waits, _ = self.waiting()
+        waits, _ = self.waiting(None, "", "on CPU")
         self.assertEqual((waits["holder_process_id"], waits["holder_program"], waits["holder_query"]), (os.getpid(), None, None))
-        self.assertIn("process %d, which is not recorded: what it does is not known" % os.getpid(),
-                      " ".join(self.ask("dump", self.trace).stdout.split()))
+        self.text_with(r"process %d,\s+which\s+is\s+not\s+recorded:\s+what\s+it\s+does\s+is\s+not\s+known" % os.getpid())
         db.close()
 
     def test_reader(self):
@@ -143,12 +152,12 @@ for db in dbs:
     db.execute("BEGIN")
     db.execute("SELECT * FROM t").fetchall()
 while True: time.sleep(1)""", path)
-        seen = wait_until(lambda: (lambda seen: seen and len(seen["transactions"]) == 2 and seen)(self.dump()), "two readers")
+        seen = wait_until(lambda: (lambda seen: seen and len(seen["transactions"]) == 2 and not seen["runs"] and seen)(self.dump()),
+                          "two readers")
         first, second = seen["transactions"]
         self.assertEqual([found["is_oldest_reader"] for found in (first, second)], [1, 0])
         self.assertGreater(first["age_ns"], second["age_ns"])
         self.assertEqual((first["write_lock_ns"], first["database"]), (None, os.path.realpath(path)))
-        self.assertEqual(seen["runs"], [])
         self.assertIn("oldest reader: ", self.ask("dump", self.trace).stdout)
 
     def test_attached(self):

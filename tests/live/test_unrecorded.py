@@ -143,7 +143,7 @@ class Unrecorded(Live):
         self.assertEqual((seen["threads"], seen["threads_inside"], len(set(run["thread_id"] for run in seen["runs"]))), (65, 64, 64))
 
     def expect_holder(self, host, holder, lock, path):
-        seen = self.look(host, lambda seen: any(run["wait_cause"] == "lock" for run in seen["runs"]))
+        seen = self.look(host, lambda seen: any((run["wait_cause"], run["state"]) == ("lock", "sleeping") for run in seen["runs"]))
         run, = seen["runs"]
         self.assertEqual((run["query"], run["state"], run["holder_process_id"], run["holder_program"]),
                          ("INSERT INTO t VALUES (2) /* waits */", "sleeping", holder, "python3"), seen)
