@@ -15,6 +15,7 @@ import uuid
 
 LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]
 BURN = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ sum(x) FROM c"
+TRIES = 4
 
 
 class Queries(unittest.TestCase):
@@ -109,20 +110,23 @@ class Queries(unittest.TestCase):
 
     def test_preparation(self):
         """A statement that takes long to be parsed, and no time to be run."""
+        self.log_all()
         self.set("query_profiler_cpu_time_period_ns", 1000000)
-        terms = ", ".join("(%d, 'text %d')" % (i, i) for i in range(12000))
+        terms = ", ".join("(%d, 'text %d')" % (i, i) for i in range(3000))
         self.db.execute("CREATE TABLE t(a, b)")
-        self.db.execute("INSERT /* parsed */ INTO t SELECT * FROM (VALUES %s) WHERE 0" % terms)
-        self.db.execute(BURN % (300000, "run")).fetchall()
+        # More than once: a processor that another process takes while a statement runs takes long, too.
+        for number in range(TRIES):
+            self.db.execute("INSERT /* parsed %d */ INTO t SELECT * FROM (VALUES %s) WHERE 0" % (number, terms))
+            self.db.execute(BURN % (300000, "run %d" % number)).fetchall()
         with self.assertRaises(sqlite3.OperationalError):
             self.db.execute("INSERT /* wrong */ INTO t VALUES %s, (1)" % terms)
         self.set("query_profiler_cpu_time_period_ns", 0)
-        (duration, prepare, samples), = self.log("query_duration_ns, prepare_time_ns, samples_cpu",
-                                                 "query LIKE 'INSERT /* parsed */%'")
-        print("parsed in %.1f of %.1f ms" % (prepare / 1e6, duration / 1e6))
-        self.assertGreater(prepare, duration / 2)
-        self.assertGreater(duration, prepare)
-        self.assertGreater(samples, 0)
+        parsed = self.log("query_duration_ns, prepare_time_ns, samples_cpu", "query LIKE 'INSERT /* parsed %'")
+        print("parsed in %s ms" % ", ".join("%.1f of %.1f" % (prepare / 1e6, duration / 1e6) for duration, prepare, _ in parsed))
+        self.assertEqual(len(parsed), TRIES)
+        self.assertTrue(all(duration > prepare for duration, prepare, _ in parsed), parsed)
+        self.assertTrue(any(prepare > duration / 2 for duration, prepare, _ in parsed), parsed)
+        self.assertTrue(any(samples for _, _, samples in parsed), parsed)
         # A sample of the preparation comes before its end, another one after it; 2 ms for the
         # clocks, which are two.
         self.assertEqual(self.db.execute("""SELECT count(*) FROM (SELECT
@@ -130,13 +134,12 @@ class Queries(unittest.TestCase):
                 julianday(event_time_microseconds) * 86400e3 - julianday(query_start_time_microseconds) * 86400e3
                     - prepare_time_ns / 1e6 AS ms_behind
             FROM system.trace_log AS t JOIN system.query_log AS q USING (query_id)
-            WHERE q.query LIKE 'INSERT /* parsed */%')
+            WHERE q.query LIKE 'INSERT /* parsed %')
             WHERE ms_behind > 2 AND preparing OR ms_behind < -2 AND NOT preparing""").fetchone()[0], 0)
         (duration, prepare), = self.log("query_duration_ns, prepare_time_ns", "query LIKE 'INSERT /* wrong */%'")
         self.assertEqual(duration, prepare, "it never came to run")
-        # 0, unless the machine was busy: then it may have taken long, too.
-        (duration, prepare), = self.log("query_duration_ns, prepare_time_ns", "query LIKE '%/* run */%'")
-        self.assertLess(prepare, duration / 4)
+        run = self.log("query_duration_ns, prepare_time_ns", "query LIKE '%/* run %'")
+        self.assertTrue(any(prepare < duration / 4 for duration, prepare in run), run)
 
     def test_values(self):
         self.log_all()
