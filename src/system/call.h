@@ -54,4 +54,11 @@ static inline long call_result(long result)
 
 #define CALL(...) call_result(CALL_KERNEL(__VA_ARGS__))
 
+/* Defines one of libc's functions that is a system call with these arguments, and nothing else. */
+#define SYSTEM_CALL(type, name, parameters, ...)                                                             \
+	type name parameters                                                                                 \
+	{                                                                                                    \
+		return (type)CALL(__VA_ARGS__);                                                              \
+	}
+
 #endif

@@ -66,10 +66,7 @@ int openat(int folder, const char *path, int flags, ...)
 }
 ALSO(int, openat64, openat, (int folder, const char *path, int flags, ...));
 
-int close(int fd)
-{
-	return (int)CALL(SYS_close, fd);
-}
+SYSTEM_CALL(int, close, (int fd), SYS_close, fd)
 
 int fcntl(int fd, int command, ...)
 {
@@ -83,74 +80,34 @@ int fcntl(int fd, int command, ...)
 }
 ALSO(int, fcntl64, fcntl, (int fd, int command, ...));
 
-int flock(int fd, int operation)
-{
-	return (int)CALL(SYS_flock, fd, operation);
-}
-
-int memfd_create(const char *name, unsigned flags)
-{
-	return (int)CALL(SYS_memfd_create, name, flags);
-}
+SYSTEM_CALL(int, flock, (int fd, int operation), SYS_flock, fd, operation)
+SYSTEM_CALL(int, memfd_create, (const char *name, unsigned flags), SYS_memfd_create, name, flags)
 
 /* --- reading and writing ------------------------------------------------------------------------- */
 
-ssize_t read(int fd, void *bytes, size_t size)
-{
-	return CALL(SYS_read, fd, bytes, size);
-}
-
-ssize_t write(int fd, const void *bytes, size_t size)
-{
-	return CALL(SYS_write, fd, bytes, size);
-}
-
-ssize_t pread(int fd, void *bytes, size_t size, off_t offset)
-{
-	return CALL(SYS_pread64, fd, bytes, size, offset);
-}
+SYSTEM_CALL(ssize_t, read, (int fd, void *bytes, size_t size), SYS_read, fd, bytes, size)
+SYSTEM_CALL(ssize_t, write, (int fd, const void *bytes, size_t size), SYS_write, fd, bytes, size)
+SYSTEM_CALL(ssize_t, pread, (int fd, void *bytes, size_t size, off_t offset), SYS_pread64, fd, bytes, size,
+            offset)
 ALSO(ssize_t, pread64, pread, (int fd, void *bytes, size_t size, off64_t offset));
-
-ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
-{
-	return CALL(SYS_pwrite64, fd, bytes, size, offset);
-}
+SYSTEM_CALL(ssize_t, pwrite, (int fd, const void *bytes, size_t size, off_t offset), SYS_pwrite64, fd, bytes,
+            size, offset)
 ALSO(ssize_t, pwrite64, pwrite, (int fd, const void *bytes, size_t size, off64_t offset));
-
-off_t lseek(int fd, off_t offset, int from)
-{
-	return CALL(SYS_lseek, fd, offset, from);
-}
+SYSTEM_CALL(off_t, lseek, (int fd, off_t offset, int from), SYS_lseek, fd, offset, from)
 ALSO(off64_t, lseek64, lseek, (int fd, off64_t offset, int from));
-
-int ftruncate(int fd, off_t size)
-{
-	return (int)CALL(SYS_ftruncate, fd, size);
-}
+SYSTEM_CALL(int, ftruncate, (int fd, off_t size), SYS_ftruncate, fd, size)
 ALSO(int, ftruncate64, ftruncate, (int fd, off64_t size));
-
-int fdatasync(int fd)
-{
-	return (int)CALL(SYS_fdatasync, fd);
-}
-
-ssize_t process_vm_readv(pid_t process, const struct iovec *to, unsigned long to_count,
-                         const struct iovec *from, unsigned long from_count, unsigned long flags)
-{
-	return CALL(SYS_process_vm_readv, process, to, to_count, from, from_count, flags);
-}
+SYSTEM_CALL(int, fdatasync, (int fd), SYS_fdatasync, fd)
+SYSTEM_CALL(ssize_t, process_vm_readv,
+            (pid_t process, const struct iovec *to, unsigned long to_count, const struct iovec *from,
+             unsigned long from_count, unsigned long flags),
+            SYS_process_vm_readv, process, to, to_count, from, from_count, flags)
 
 /* --- what a file is -------------------------------------------------------------------------------- */
 
-int fstatat(int folder, const char *path, struct stat *status, int flags)
-{
-	return (int)CALL(SYS_newfstatat, folder, path, status, flags);
-}
-
-int fstat(int fd, struct stat *status)
-{
-	return (int)CALL(SYS_fstat, fd, status);
-}
+SYSTEM_CALL(int, fstatat, (int folder, const char *path, struct stat *status, int flags), SYS_newfstatat,
+            folder, path, status, flags)
+SYSTEM_CALL(int, fstat, (int fd, struct stat *status), SYS_fstat, fd, status)
 ALSO(int, fstat64, fstat, (int fd, struct stat64 *status));
 
 int stat(const char *path, struct stat *status)
@@ -165,10 +122,7 @@ int lstat(const char *path, struct stat *status)
 }
 ALSO(int, lstat64, lstat, (const char *path, struct stat64 *status));
 
-int fstatfs(int fd, struct statfs *status)
-{
-	return (int)CALL(SYS_fstatfs, fd, status);
-}
+SYSTEM_CALL(int, fstatfs, (int fd, struct statfs *status), SYS_fstatfs, fd, status)
 
 /* Linux before 5.8 has no flags, so the rights of the real user must suffice. */
 int faccessat(int folder, const char *path, int how, int flags)
@@ -186,25 +140,11 @@ int access(const char *path, int how)
 	return faccessat(AT_FDCWD, path, how, 0);
 }
 
-ssize_t readlink(const char *path, char *target, size_t size)
-{
-	return CALL(SYS_readlinkat, AT_FDCWD, path, target, size);
-}
-
-int chmod(const char *path, mode_t mode)
-{
-	return (int)CALL(SYS_fchmodat, AT_FDCWD, path, mode);
-}
-
-int fchmod(int fd, mode_t mode)
-{
-	return (int)CALL(SYS_fchmod, fd, mode);
-}
-
-int fchown(int fd, uid_t user, gid_t group)
-{
-	return (int)CALL(SYS_fchown, fd, user, group);
-}
+SYSTEM_CALL(ssize_t, readlink, (const char *path, char *target, size_t size), SYS_readlinkat, AT_FDCWD, path,
+            target, size)
+SYSTEM_CALL(int, chmod, (const char *path, mode_t mode), SYS_fchmodat, AT_FDCWD, path, mode)
+SYSTEM_CALL(int, fchmod, (int fd, mode_t mode), SYS_fchmod, fd, mode)
+SYSTEM_CALL(int, fchown, (int fd, uid_t user, gid_t group), SYS_fchown, fd, user, group)
 
 int utime(const char *path, const struct utimbuf *times)
 {
@@ -219,10 +159,7 @@ int utime(const char *path, const struct utimbuf *times)
 
 /* --- names ----------------------------------------------------------------------------------------- */
 
-int unlinkat(int folder, const char *path, int flags)
-{
-	return (int)CALL(SYS_unlinkat, folder, path, flags);
-}
+SYSTEM_CALL(int, unlinkat, (int folder, const char *path, int flags), SYS_unlinkat, folder, path, flags)
 
 int unlink(const char *path)
 {
@@ -234,10 +171,7 @@ int rmdir(const char *path)
 	return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-int mkdir(const char *path, mode_t mode)
-{
-	return (int)CALL(SYS_mkdirat, AT_FDCWD, path, mode);
-}
+SYSTEM_CALL(int, mkdir, (const char *path, mode_t mode), SYS_mkdirat, AT_FDCWD, path, mode)
 
 /* The kernel returns a path that begins with "(unreachable)" for files outside the root. */
 char *getcwd(char *path, size_t size)
@@ -335,16 +269,10 @@ char *realpath(const char *path, char *resolved)
 
 /* --- memory ---------------------------------------------------------------------------------------- */
 
-void *mmap(void *at, size_t size, int rights, int flags, int fd, off_t offset)
-{
-	return (void *)CALL(SYS_mmap, at, size, rights, flags, fd, offset);
-}
+SYSTEM_CALL(void *, mmap, (void *at, size_t size, int rights, int flags, int fd, off_t offset), SYS_mmap, at,
+            size, rights, flags, fd, offset)
 ALSO(void *, mmap64, mmap, (void *at, size_t size, int rights, int flags, int fd, off64_t offset));
-
-int munmap(void *at, size_t size)
-{
-	return (int)CALL(SYS_munmap, at, size);
-}
+SYSTEM_CALL(int, munmap, (void *at, size_t size), SYS_munmap, at, size)
 
 void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
 {
@@ -357,37 +285,17 @@ void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
 	return (void *)CALL(SYS_mremap, at, size, new_size, flags, to);
 }
 
-int mprotect(void *at, size_t size, int rights)
-{
-	return (int)CALL(SYS_mprotect, at, size, rights);
-}
-
-int madvise(void *at, size_t size, int advice)
-{
-	return (int)CALL(SYS_madvise, at, size, advice);
-}
+SYSTEM_CALL(int, mprotect, (void *at, size_t size, int rights), SYS_mprotect, at, size, rights)
+SYSTEM_CALL(int, madvise, (void *at, size_t size, int advice), SYS_madvise, at, size, advice)
 
 /* --- sockets --------------------------------------------------------------------------------------- */
 
-int socket(int domain, int type, int protocol)
-{
-	return (int)CALL(SYS_socket, domain, type, protocol);
-}
-
-int connect(int fd, const struct sockaddr *address, socklen_t size)
-{
-	return (int)CALL(SYS_connect, fd, address, size);
-}
-
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-	return CALL(SYS_sendmsg, fd, message, flags);
-}
-
-ssize_t recvmsg(int fd, struct msghdr *message, int flags)
-{
-	return CALL(SYS_recvmsg, fd, message, flags);
-}
+SYSTEM_CALL(int, socket, (int domain, int type, int protocol), SYS_socket, domain, type, protocol)
+SYSTEM_CALL(int, connect, (int fd, const struct sockaddr *address, socklen_t size), SYS_connect, fd, address,
+            size)
+SYSTEM_CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), SYS_sendmsg, fd, message,
+            flags)
+SYSTEM_CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message, flags)
 
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {

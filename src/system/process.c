@@ -48,10 +48,7 @@ uid_t geteuid(void)
 	return (uid_t)CALL_KERNEL(SYS_geteuid);
 }
 
-ssize_t getrandom(void *bytes, size_t size, unsigned flags)
-{
-	return CALL(SYS_getrandom, bytes, size, flags);
-}
+SYSTEM_CALL(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags), SYS_getrandom, bytes, size, flags)
 
 int prctl(int option, ...)
 {
@@ -65,30 +62,14 @@ int prctl(int option, ...)
 	return (int)CALL(SYS_prctl, option, of[0], of[1], of[2], of[3]);
 }
 
-int getrlimit(__rlimit_resource_t resource, struct rlimit *limit)
-{
-	return (int)CALL(SYS_prlimit64, 0, resource, NULL, limit);
-}
-
-int getrusage(__rusage_who_t who, struct rusage *usage)
-{
-	return (int)CALL(SYS_getrusage, who, usage);
-}
-
-int unshare(int flags)
-{
-	return (int)CALL(SYS_unshare, flags);
-}
-
-int sched_yield(void)
-{
-	return (int)CALL(SYS_sched_yield);
-}
-
-int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time)
-{
-	return (int)CALL(SYS_rt_sigtimedwait, set, info, time, 8);
-}
+SYSTEM_CALL(int, getrlimit, (__rlimit_resource_t resource, struct rlimit *limit), SYS_prlimit64, 0, resource,
+            NULL, limit)
+SYSTEM_CALL(int, getrusage, (__rusage_who_t who, struct rusage *usage), SYS_getrusage, who, usage)
+SYSTEM_CALL(int, unshare, (int flags), SYS_unshare, flags)
+SYSTEM_CALL(int, sched_yield, (void), SYS_sched_yield)
+SYSTEM_CALL(int, sigtimedwait,
+            (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict time),
+            SYS_rt_sigtimedwait, set, info, time, 8)
 
 int gethostname(char *name, size_t size)
 {
@@ -123,10 +104,8 @@ char *secure_getenv(const char *name)
 
 /* --- clocks ---------------------------------------------------------------------------------------- */
 
-int clock_getres(clockid_t clock, struct timespec *resolution)
-{
-	return (int)CALL(SYS_clock_getres, clock, resolution);
-}
+SYSTEM_CALL(int, clock_getres, (clockid_t clock, struct timespec *resolution), SYS_clock_getres, clock,
+            resolution)
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone)
 {
@@ -187,10 +166,8 @@ struct tm *localtime_r(const time_t *restrict time, struct tm *restrict parts)
 	return NULL;
 }
 
-int nanosleep(const struct timespec *time, struct timespec *left)
-{
-	return (int)CALL(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, time, left);
-}
+SYSTEM_CALL(int, nanosleep, (const struct timespec *time, struct timespec *left), SYS_clock_nanosleep,
+            CLOCK_MONOTONIC, 0, time, left)
 
 int usleep(useconds_t us)
 {
