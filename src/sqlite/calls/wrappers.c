@@ -3,7 +3,7 @@
  * The wrappers: each follows what the host does (statements.h, operations.h, recording.h), and
  * calls the real function in between.
  *
- * The body of a wrapper is written once, inlined into its form for each library (wrappers.inc): on a
+ * The body of a wrapper is written once, inlined into its form for each library: on a
  * stack there is one frame, named so that a person who meets it knows whose it is, and the
  * profiler finds the frame gone when it was left by a long jump.
  */
@@ -23,38 +23,67 @@
 
 typedef int exec_callback(void *, int, char **, char **);
 
+/* Each function of the interface that is followed: FUNCTION(since, path, result, name, parameters,
+ * arguments). since: the table of routines of an older library does not reach that far. */
+#define INTERFACE(FUNCTION)                                                                                  \
+	FUNCTION(0, HOT_PATH, int, step, (sqlite3_stmt * a), a)                                              \
+	FUNCTION(0, HOT_PATH, int, reset, (sqlite3_stmt * a), a)                                             \
+	FUNCTION(0, HOT_PATH, int, finalize, (sqlite3_stmt * a), a)                                          \
+	FUNCTION(0, , int, exec, (sqlite3 * a, const char *b, exec_callback *c, void *d, char **e), a, b, c, \
+	         d, e)                                                                                       \
+	FUNCTION(0, , int, prepare, (sqlite3 * a, const char *b, int c, sqlite3_stmt **d, const char **e),   \
+	         a, b, c, d, e)                                                                              \
+	FUNCTION(0, , int, prepare_v2,                                                                       \
+	         (sqlite3 * a, const char *b, int c, sqlite3_stmt **d, const char **e), a, b, c, d, e)       \
+	FUNCTION(3020000, , int, prepare_v3,                                                                 \
+	         (sqlite3 * a, const char *b, int c, unsigned d, sqlite3_stmt **e, const char **f), a, b, c, \
+	         d, e, f)                                                                                    \
+	FUNCTION(0, , int, prepare16, (sqlite3 * a, const void *b, int c, sqlite3_stmt **d, const void **e), \
+	         a, b, c, d, e)                                                                              \
+	FUNCTION(0, , int, prepare16_v2,                                                                     \
+	         (sqlite3 * a, const void *b, int c, sqlite3_stmt **d, const void **e), a, b, c, d, e)       \
+	FUNCTION(3020000, , int, prepare16_v3,                                                               \
+	         (sqlite3 * a, const void *b, int c, unsigned d, sqlite3_stmt **e, const void **f), a, b, c, \
+	         d, e, f)                                                                                    \
+	FUNCTION(0, , int, close, (sqlite3 * a), a)                                                          \
+	FUNCTION(0, , int, close_v2, (sqlite3 * a), a)                                                       \
+	FUNCTION(0, , sqlite3_backup *, backup_init,                                                         \
+	         (sqlite3 * a, const char *b, sqlite3 *c, const char *d), a, b, c, d)                        \
+	FUNCTION(0, , int, backup_step, (sqlite3_backup * a, int b), a, b)                                   \
+	FUNCTION(0, , int, backup_finish, (sqlite3_backup * a), a)                                           \
+	FUNCTION(0, , int, blob_open,                                                                        \
+	         (sqlite3 * a, const char *b, const char *c, const char *d, sqlite3_int64 e, int f,          \
+	          sqlite3_blob **g),                                                                         \
+	         a, b, c, d, e, f, g)                                                                        \
+	FUNCTION(0, , int, blob_reopen, (sqlite3_blob * a, sqlite3_int64 b), a, b)                           \
+	FUNCTION(0, , int, blob_read, (sqlite3_blob * a, void *b, int c, int d), a, b, c, d)                 \
+	FUNCTION(0, , int, blob_write, (sqlite3_blob * a, const void *b, int c, int d), a, b, c, d)          \
+	FUNCTION(0, , int, blob_close, (sqlite3_blob * a), a)                                                \
+	FUNCTION(0, , int, wal_checkpoint, (sqlite3 * a, const char *b), a, b)                               \
+	FUNCTION(0, , int, wal_checkpoint_v2, (sqlite3 * a, const char *b, int c, int *d, int *e), a, b, c,  \
+	         d, e)                                                                                       \
+	FUNCTION(3039000, , unsigned char *, serialize,                                                      \
+	         (sqlite3 * a, const char *b, sqlite3_int64 *c, unsigned d), a, b, c, d)                     \
+	FUNCTION(3039000, , int, deserialize,                                                                \
+	         (sqlite3 * a, const char *b, unsigned char *c, sqlite3_int64 d, sqlite3_int64 e,            \
+	          unsigned f),                                                                               \
+	         a, b, c, d, e, f)                                                                           \
+	FUNCTION(0, , int, auto_extension, (void (*extension)(void)), extension) /* the last one */
+
+/* SQLite's own, of copies that are patched: the interface's functions only call them, so link-time
+ * optimisation lets the host call them directly. Within a wrapper of the interface's function, theirs do
+ * nothing a second time. */
+#define INTERNAL(FUNCTION)                                                                                   \
+	FUNCTION(0, , int, lock_and_prepare,                                                                 \
+	         (sqlite3 * a, const char *b, int c, unsigned d, void *e, sqlite3_stmt **f, const char **g), \
+	         a, b, c, d, e, f, g)                                                                        \
+	FUNCTION(0, , int, close_any, (sqlite3 * a, int b), a, b)
+
 static struct real {
 	const struct host_library *library; /* whose functions they are */
-	int (*step)(sqlite3_stmt *);
-	int (*reset)(sqlite3_stmt *);
-	int (*finalize)(sqlite3_stmt *);
-	int (*exec)(sqlite3 *, const char *, exec_callback *, void *, char **);
-	int (*prepare)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
-	int (*prepare_v2)(sqlite3 *, const char *, int, sqlite3_stmt **, const char **);
-	int (*prepare_v3)(sqlite3 *, const char *, int, unsigned, sqlite3_stmt **, const char **);
-	int (*prepare16)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
-	int (*prepare16_v2)(sqlite3 *, const void *, int, sqlite3_stmt **, const void **);
-	int (*prepare16_v3)(sqlite3 *, const void *, int, unsigned, sqlite3_stmt **, const void **);
-	int (*close)(sqlite3 *);
-	int (*close_v2)(sqlite3 *);
-	sqlite3_backup *(*backup_init)(sqlite3 *, const char *, sqlite3 *, const char *);
-	int (*backup_step)(sqlite3_backup *, int);
-	int (*backup_finish)(sqlite3_backup *);
-	int (*blob_open)(sqlite3 *, const char *, const char *, const char *, sqlite3_int64, int,
-	                 sqlite3_blob **);
-	int (*blob_reopen)(sqlite3_blob *, sqlite3_int64);
-	int (*blob_read)(sqlite3_blob *, void *, int, int);
-	int (*blob_write)(sqlite3_blob *, const void *, int, int);
-	int (*blob_close)(sqlite3_blob *);
-	int (*wal_checkpoint)(sqlite3 *, const char *);
-	int (*wal_checkpoint_v2)(sqlite3 *, const char *, int, int *, int *);
-	unsigned char *(*serialize)(sqlite3 *, const char *, sqlite3_int64 *, unsigned int);
-	int (*deserialize)(sqlite3 *, const char *, unsigned char *, sqlite3_int64, sqlite3_int64, unsigned);
-	int (*auto_extension)(void (*)(void));
-	/* SQLite's own, of copies that are patched. */
-	int (*lock_and_prepare)(sqlite3 *, const char *, int, unsigned, void *, sqlite3_stmt **,
-	                        const char **);
-	int (*close_any)(sqlite3 *, int);
+#define MEMBER(since, path, result, name, parameters, ...) result(*name) parameters;
+	INTERFACE(MEMBER)
+	INTERNAL(MEMBER)
 } real[HOST_LIBRARIES_MAX] = {
 	{ .library = &host_libraries[0] },
 	{ .library = &host_libraries[1] },
@@ -285,8 +314,8 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 }
 
 /* A statement of UTF-8, `is_text`, or of UTF-16. */
-WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
-                         int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
+WRAPPER int prepare_any(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
+                        int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
 {
 	const struct prepare_call call = { &real[number], db,    sql,  bytes,
 		                           flags,         stmt,  tail, is_text ? text_of(sql, bytes) : NULL,
@@ -297,16 +326,100 @@ WRAPPER int wrap_prepare(int number, prepare_function *prepare, bool is_text, sq
 	return rc;
 }
 
+WRAPPER int wrap_prepare(int number, sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
+                         const char **tail)
+{
+	return prepare_any(number, prepare_v1, true, db, sql, bytes, 0, stmt, (const void **)tail);
+}
+
+WRAPPER int wrap_prepare_v2(int number, sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **stmt,
+                            const char **tail)
+{
+	return prepare_any(number, prepare_v2, true, db, sql, bytes, 0, stmt, (const void **)tail);
+}
+
+WRAPPER int wrap_prepare_v3(int number, sqlite3 *db, const char *sql, int bytes, unsigned flags,
+                            sqlite3_stmt **stmt, const char **tail)
+{
+	return prepare_any(number, prepare_v3, true, db, sql, bytes, flags, stmt, (const void **)tail);
+}
+
+WRAPPER int wrap_prepare16(int number, sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
+                           const void **tail)
+{
+	return prepare_any(number, prepare16_v1, false, db, sql, bytes, 0, stmt, tail);
+}
+
+WRAPPER int wrap_prepare16_v2(int number, sqlite3 *db, const void *sql, int bytes, sqlite3_stmt **stmt,
+                              const void **tail)
+{
+	return prepare_any(number, prepare16_v2, false, db, sql, bytes, 0, stmt, tail);
+}
+
+WRAPPER int wrap_prepare16_v3(int number, sqlite3 *db, const void *sql, int bytes, unsigned flags,
+                              sqlite3_stmt **stmt, const void **tail)
+{
+	return prepare_any(number, prepare16_v3, false, db, sql, bytes, flags, stmt, tail);
+}
+
+static int lock_and_prepare(const struct prepare_call *call)
+{
+	return call->real->lock_and_prepare(call->db, call->sql, call->bytes, call->flags, call->old,
+	                                    call->stmt, (const char **)call->tail);
+}
+
+/* sqlite3_prepare_v2() and its kin pass on to it. */
+WRAPPER int wrap_lock_and_prepare(int number, sqlite3 *db, const char *sql, int bytes, unsigned flags,
+                                  void *old, sqlite3_stmt **stmt, const char **tail)
+{
+	const struct prepare_call call = {
+		&real[number],       db,         sql,   bytes, flags, stmt, (const void **)tail,
+		text_of(sql, bytes), OF(number), FRAME, old,
+	};
+	int rc = prepare_text(lock_and_prepare, &call);
+
+	KEEP_FRAME();
+	return rc;
+}
+
 /* --- without a statement ------------------------------------------------------ */
 
-WRAPPER int wrap_close(int number, int (*close)(sqlite3 *), bool even_with_statements, sqlite3 *db)
+WRAPPER void begin_close(struct run_call *call, int number, sqlite3 *db, bool even_with_statements)
+{
+	operation_begin_close(call, OF(number), db, FRAME);
+	recording_closing(OF(number), db, even_with_statements);
+}
+
+WRAPPER int wrap_close(int number, sqlite3 *db)
 {
 	struct run_call call;
 	int rc;
 
-	operation_begin_close(&call, OF(number), db, FRAME);
-	recording_closing(OF(number), db, even_with_statements);
-	rc = close(db);
+	begin_close(&call, number, db, false);
+	rc = real[number].close(db);
+	operation_end(&call, rc);
+	return rc;
+}
+
+WRAPPER int wrap_close_v2(int number, sqlite3 *db)
+{
+	struct run_call call;
+	int rc;
+
+	begin_close(&call, number, db, true);
+	rc = real[number].close_v2(db);
+	operation_end(&call, rc);
+	return rc;
+}
+
+/* sqlite3_close() and _v2() pass on to it. */
+WRAPPER int wrap_close_any(int number, sqlite3 *db, int even_with_statements)
+{
+	struct run_call call;
+	int rc;
+
+	begin_close(&call, number, db, even_with_statements);
+	rc = real[number].close_any(db, even_with_statements);
 	operation_end(&call, rc);
 	return rc;
 }
@@ -462,80 +575,60 @@ WRAPPER int wrap_auto_extension(int number, void (*extension)(void))
 	return real[number].auto_extension(extension);
 }
 
-#include "sqlite/calls/wrappers_thin.inc"
-
 /* --- for each library --------------------------------------------------------- */
+
+#define WRAP(since, path, result, name, parameters, ...)                                                     \
+	path static result OURS(name) parameters                                                             \
+	{                                                                                                    \
+		return wrap_##name(LIBRARY, __VA_ARGS__);                                                    \
+	}
 
 #define LIBRARY 0
 #define OURS(name) queryprof_##name
-#include "sqlite/calls/wrappers.inc"
+INTERFACE(WRAP)
+INTERNAL(WRAP)
 #undef LIBRARY
 #undef OURS
 
 #define LIBRARY 1
 #define OURS(name) queryprof_##name##_2
-#include "sqlite/calls/wrappers.inc"
+INTERFACE(WRAP)
+INTERNAL(WRAP)
 #undef LIBRARY
 #undef OURS
 
 #define LIBRARY 2
 #define OURS(name) queryprof_##name##_3
-#include "sqlite/calls/wrappers.inc"
+INTERFACE(WRAP)
+INTERNAL(WRAP)
 #undef LIBRARY
 #undef OURS
 
 #define LIBRARY 3
 #define OURS(name) queryprof_##name##_4
-#include "sqlite/calls/wrappers.inc"
+INTERFACE(WRAP)
+INTERNAL(WRAP)
 #undef LIBRARY
 #undef OURS
 
 _Static_assert(HOST_LIBRARIES_MAX == 4, "a set of wrappers for each library");
+#define WRAPPERS(name)                                                                                       \
+	{                                                                                                    \
+		(void *)queryprof_##name, (void *)queryprof_##name##_2, (void *)queryprof_##name##_3,        \
+			(void *)queryprof_##name##_4                                                         \
+	}
 
 static const struct {
 	const char *name;
 	size_t routine; /* in the table of routines */
 	size_t real;    /* in struct real */
-	int since;      /* the table of an older library does not reach that far */
+	int since;
 	void *wrappers[HOST_LIBRARIES_MAX];
 } functions[] = {
-#define FUNCTION_SINCE(version, name)                                                                        \
-	{                                                                                                    \
-		"sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name),         \
-			version,                                                                             \
-		{                                                                                            \
-			(void *)queryprof_##name, (void *)queryprof_##name##_2,                              \
-				(void *)queryprof_##name##_3, (void *)queryprof_##name##_4                   \
-		}                                                                                            \
-	}
-#define FUNCTION(name) FUNCTION_SINCE(0, name)
-	FUNCTION(step),
-	FUNCTION(reset),
-	FUNCTION(finalize),
-	FUNCTION(exec),
-	FUNCTION(prepare),
-	FUNCTION(prepare_v2),
-	FUNCTION_SINCE(3020000, prepare_v3),
-	FUNCTION(prepare16),
-	FUNCTION(prepare16_v2),
-	FUNCTION_SINCE(3020000, prepare16_v3),
-	FUNCTION(close),
-	FUNCTION(close_v2),
-	FUNCTION(backup_init),
-	FUNCTION(backup_step),
-	FUNCTION(backup_finish),
-	FUNCTION(blob_open),
-	FUNCTION(blob_reopen),
-	FUNCTION(blob_read),
-	FUNCTION(blob_write),
-	FUNCTION(blob_close),
-	FUNCTION(wal_checkpoint),
-	FUNCTION(wal_checkpoint_v2),
-	FUNCTION_SINCE(3039000, serialize),
-	FUNCTION_SINCE(3039000, deserialize),
-	FUNCTION(auto_extension), /* the last one */
-#undef FUNCTION
-#undef FUNCTION_SINCE
+#define ENTRY(since, path, result, name, ...)                                                                \
+	{ "sqlite3_" #name, offsetof(sqlite3_api_routines, name), offsetof(struct real, name), since,        \
+	  WRAPPERS(name) },
+	INTERFACE(ENTRY)
 };
 #define FUNCTIONS (sizeof(functions) / sizeof(*functions))
 /* A copy inside of a program is learned when it is adopted. */
@@ -591,11 +684,8 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 	return count;
 }
 
-#define THIN(function_name)                                                                                  \
-	static void *const wrappers[] = { (void *)queryprof_##function_name,                                 \
-		                          (void *)queryprof_##function_name##_2,                             \
-		                          (void *)queryprof_##function_name##_3,                             \
-		                          (void *)queryprof_##function_name##_4 };                           \
+#define INTERNAL_ENTRY(function_name)                                                                        \
+	static void *const wrappers[] = WRAPPERS(function_name);                                             \
 	return (struct patch_entry){ .name = #function_name,                                                 \
 		                     .function = function,                                                   \
 		                     .wrapper = wrappers[library - host_libraries],                          \
@@ -603,10 +693,10 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 
 struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function)
 {
-	THIN(lock_and_prepare)
+	INTERNAL_ENTRY(lock_and_prepare)
 }
 
 struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function)
 {
-	THIN(close_any)
+	INTERNAL_ENTRY(close_any)
 }
