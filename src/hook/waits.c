@@ -26,19 +26,30 @@
 #include "query/wait.h"
 #include "timers/timers.h"
 
+/* X(cause, result, name, parameters, arguments) */
+#define WAITS(X)                                                                                             \
+	X(WAIT_SLEEP, int, nanosleep, (const struct timespec *a, struct timespec *b), (a, b))                \
+	X(WAIT_SLEEP, int, clock_nanosleep,                                                                  \
+	  (clockid_t a, int b, const struct timespec *c, struct timespec *d), (a, b, c, d))                  \
+	X(WAIT_SLEEP, int, usleep, (useconds_t a), (a))                                                      \
+	X(WAIT_SLEEP, unsigned, sleep, (unsigned a), (a))                                                    \
+	X(WAIT_POLL, int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))                             \
+	X(WAIT_POLL, int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d), \
+	  (a, b, c, d))                                                                                      \
+	X(WAIT_POLL, int, select, (int a, fd_set *b, fd_set *c, fd_set *d, struct timeval *e),               \
+	  (a, b, c, d, e))                                                                                   \
+	X(WAIT_POLL, int, pselect,                                                                           \
+	  (int a, fd_set *b, fd_set *c, fd_set *d, const struct timespec *e, const sigset_t *f),             \
+	  (a, b, c, d, e, f))                                                                                \
+	X(WAIT_POLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))            \
+	X(WAIT_POLL, int, epoll_pwait, (int a, struct epoll_event *b, int c, int d, const sigset_t *e),      \
+	  (a, b, c, d, e))                                                                                   \
+	X(WAIT_CONDITION, int, sem_timedwait, (sem_t * a, const struct timespec *b), (a, b))                 \
+	X(WAIT_CONDITION, int, sem_clockwait, (sem_t * a, clockid_t b, const struct timespec *c), (a, b, c))
+
 static struct {
-	int (*nanosleep)(const struct timespec *, struct timespec *);
-	int (*clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
-	int (*usleep)(useconds_t);
-	unsigned (*sleep)(unsigned);
-	int (*poll)(struct pollfd *, nfds_t, int);
-	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
-	int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
-	int (*pselect)(int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *);
-	int (*epoll_wait)(int, struct epoll_event *, int, int);
-	int (*epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
-	int (*sem_timedwait)(sem_t *, const struct timespec *);
-	int (*sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
+#define POINTER(cause, result, name, parameters, arguments) result(*name) parameters;
+	WAITS(POINTER)
 } real;
 
 struct wait {
@@ -376,23 +387,7 @@ static int whole_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct t
 		wait_end_call(&call, -1, true);                                                              \
 		return value;                                                                                \
 	}
-WHOLE(WAIT_SLEEP, int, nanosleep, (const struct timespec *a, struct timespec *b), (a, b))
-WHOLE(WAIT_SLEEP, int, clock_nanosleep, (clockid_t a, int b, const struct timespec *c, struct timespec *d),
-      (a, b, c, d))
-WHOLE(WAIT_SLEEP, int, usleep, (useconds_t a), (a))
-WHOLE(WAIT_SLEEP, unsigned, sleep, (unsigned a), (a))
-WHOLE(WAIT_POLL, int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))
-WHOLE(WAIT_POLL, int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d),
-      (a, b, c, d))
-WHOLE(WAIT_POLL, int, select, (int a, fd_set *b, fd_set *c, fd_set *d, struct timeval *e), (a, b, c, d, e))
-WHOLE(WAIT_POLL, int, pselect,
-      (int a, fd_set *b, fd_set *c, fd_set *d, const struct timespec *e, const sigset_t *f),
-      (a, b, c, d, e, f))
-WHOLE(WAIT_POLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
-WHOLE(WAIT_POLL, int, epoll_pwait, (int a, struct epoll_event *b, int c, int d, const sigset_t *e),
-      (a, b, c, d, e))
-WHOLE(WAIT_CONDITION, int, sem_timedwait, (sem_t * a, const struct timespec *b), (a, b))
-WHOLE(WAIT_CONDITION, int, sem_clockwait, (sem_t * a, clockid_t b, const struct timespec *c), (a, b, c))
+WAITS(WHOLE)
 
 /* -------------------------------------------------------------------------- */
 
@@ -400,19 +395,8 @@ int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define HOOK(name) hooks[count++] = import_hook_of(#name, &real.name, (void *)queryprof_##name)
-	HOOK(nanosleep);
-	HOOK(clock_nanosleep);
-	HOOK(usleep);
-	HOOK(sleep);
-	HOOK(poll);
-	HOOK(ppoll);
-	HOOK(select);
-	HOOK(pselect);
-	HOOK(epoll_wait);
-	HOOK(epoll_pwait);
-	HOOK(sem_timedwait);
-	HOOK(sem_clockwait);
-#undef HOOK
+#define HOOK(cause, result, name, parameters, arguments)                                                     \
+	hooks[count++] = import_hook_of(#name, &real.name, (void *)queryprof_##name);
+	WAITS(HOOK)
 	return count;
 }
