@@ -139,3 +139,15 @@ char *text_repair(const char *text, size_t size)
 	*to = 0;
 	return repaired;
 }
+
+bool text_has_word(const char *words, const char *word)
+{
+	const size_t size = strlen(word);
+
+	for (size_t step; *(words += strspn(words, " ")); words += step) {
+		step = strcspn(words, " ");
+		if (step == size && !memcmp(words, word, size))
+			return true;
+	}
+	return false;
+}

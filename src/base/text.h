@@ -29,6 +29,9 @@ static inline bool text_is_word(char c)
 	       c == '$' || (unsigned char)c >= 0x80;
 }
 
+/* Whether it is one of these, which blanks separate. */
+bool text_has_word(const char *words, const char *word);
+
 /* The beginning of a statement's words: after white space, comments and semicolons. */
 const char *text_skip_comments(const char *sql);
 

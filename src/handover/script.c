@@ -7,38 +7,29 @@
 #include <sys/stat.h>
 
 #include "base/task_file.h"
+#include "base/text.h"
 
 /* Options whose value is the next argument and may be a file, and options after which there is no
- * script: letters, and words between spaces. */
+ * script: letters, and words. */
 struct interpreter {
 	const char *name; /* followed by a version, or nothing */
 	const char *values, *code;
 	const char *long_values, *long_code;
 };
 
-#define NODE_VALUES " --require --import --loader --experimental-loader --env-file --conditions --config "
-#define NODE_CODE " --eval --print "
+#define NODE_VALUES "--require --import --loader --experimental-loader --env-file --conditions --config"
+#define NODE_CODE "--eval --print"
 
 static const struct interpreter interpreters[] = {
-	{ "python", "WX", "cm", " --check-hash-based-pycs ", "" },
+	{ "python", "WX", "cm", "--check-hash-based-pycs", "" },
 	{ "pypy", "WX", "cm", "", "" },
 	{ "node", "rC", "ep", NODE_VALUES, NODE_CODE },
 	{ "nodejs", "rC", "ep", NODE_VALUES, NODE_CODE },
-	{ "ruby", "rIECWx", "e", " --encoding --external-encoding ", "" },
+	{ "ruby", "rIECWx", "e", "--encoding --external-encoding", "" },
 	{ "perl", "IMm", "eE", "", "" },
-	{ "php", "cdzt", "rRBEFS", " --php-ini --define --zend-extension --docroot ",
-	  " --run --process-begin --process-code --process-file --process-end --server " },
+	{ "php", "cdzt", "rRBEFS", "--php-ini --define --zend-extension --docroot",
+	  "--run --process-begin --process-code --process-file --process-end --server" },
 };
-
-static bool has_word(const char *words, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = words; (at = strchr(at, ' ')) && at[1]; at++)
-		if (strcspn(at + 1, " ") == length && !strncmp(at + 1, word, length))
-			return true;
-	return false;
-}
 
 enum meaning { FLAG, TAKES_NEXT, NO_SCRIPT };
 
@@ -46,9 +37,9 @@ enum meaning { FLAG, TAKES_NEXT, NO_SCRIPT };
 static enum meaning read_option(const struct interpreter *interpreter, const char *option)
 {
 	if (option[1] == '-')
-		return has_word(interpreter->long_code, option)     ? NO_SCRIPT
-		       : has_word(interpreter->long_values, option) ? TAKES_NEXT
-		                                                    : FLAG;
+		return text_has_word(interpreter->long_code, option)     ? NO_SCRIPT
+		       : text_has_word(interpreter->long_values, option) ? TAKES_NEXT
+		                                                         : FLAG;
 	for (const char *letter = option + 1; *letter; letter++) {
 		if (strchr(interpreter->code, *letter))
 			return NO_SCRIPT;

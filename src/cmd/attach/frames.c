@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cmd/attach/walk.h"
 
 #define FRAMES_MAX 1024
@@ -37,97 +38,21 @@ struct frames *frames_open(const struct target *target)
 /* --- what the frames mean ------------------------------------------------------------------------ */
 
 /* Functions of libc in which a thread waits, or passes through, and holds no lock of libc's. */
-static const char *const harmless[] = {
-	"accept",
-	"accept4",
-	"clock_nanosleep",
-	"close",
-	"connect",
-	"epoll_pwait",
-	"epoll_wait",
-	"fcntl",
-	"fcntl64",
-	"fdatasync",
-	"flock",
-	"fsync",
-	"ftruncate",
-	"ftruncate64",
-	"getpid",
-	"ioctl",
-	"lseek",
-	"lseek64",
-	"nanosleep",
-	"pause",
-	"poll",
-	"ppoll",
-	"pread",
-	"pread64",
-	"preadv",
-	"pselect",
-	"pthread_cond_clockwait",
-	"pthread_cond_timedwait",
-	"pthread_cond_wait",
-	"pthread_join",
-	"pthread_mutex_lock",
-	"pwrite",
-	"pwrite64",
-	"pwritev",
-	"read",
-	"readv",
-	"recv",
-	"recvfrom",
-	"recvmsg",
-	"sched_yield",
-	"select",
-	"sem_clockwait",
-	"sem_timedwait",
-	"sem_wait",
-	"send",
-	"sendmsg",
-	"sendto",
-	"sigsuspend",
-	"sigtimedwait",
-	"sigwait",
-	"sigwaitinfo",
-	"sleep",
-	"syscall",
-	"usleep",
-	"wait",
-	"wait3",
-	"wait4",
-	"waitid",
-	"waitpid",
-	"write",
-	"writev",
-	"__select",
-	"__poll",
-	"__read",
-	"__write",
-	"__nanosleep",
-	"__wait",
-	"__pread64",
-	"__pwrite64",
-	"__sigsuspend",
-	"__connect",
-	"__send",
-	"__close",
-	"__fcntl64",
-	"__open",
-	"open",
-	"open64",
-	"openat",
-	"stat",
-	"fstat",
-	"fstat64",
-	"stat64",
-};
+static const char harmless[] =
+	"__close __connect __fcntl64 __nanosleep __open __poll __pread64 __pwrite64 __read "
+	"__select __send __sigsuspend __wait __write accept accept4 clock_nanosleep close "
+	"connect epoll_pwait epoll_wait fcntl fcntl64 fdatasync flock fstat fstat64 fsync "
+	"ftruncate ftruncate64 getpid ioctl lseek lseek64 nanosleep open open64 openat pause "
+	"poll ppoll pread pread64 preadv pselect pthread_cond_clockwait "
+	"pthread_cond_timedwait pthread_cond_wait pthread_join pthread_mutex_lock pwrite "
+	"pwrite64 pwritev read readv recv recvfrom recvmsg sched_yield select sem_clockwait "
+	"sem_timedwait sem_wait send sendmsg sendto sigsuspend sigtimedwait sigwait "
+	"sigwaitinfo sleep stat stat64 syscall usleep wait wait3 wait4 waitid waitpid write "
+	"writev";
 
 static bool is_harmless(const char *name)
 {
-	for (size_t i = 0; name && i < sizeof(harmless) / sizeof(harmless[0]); i++)
-		if (strcmp(name, harmless[i]) == 0)
-			return true;
-	return false;
+	return name && text_has_word(harmless, name);
 }
 
 static struct frame frame_at(const struct frames *frames, uint64_t address)

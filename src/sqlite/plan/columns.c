@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 #define NEAR 12        /* opcodes between a column and its comparison */
 #define COMPARED_MAX 8 /* columns of a node */
 /* The host waits: scans of bytecode, bytes of its text, and names of a table, each perhaps a preparation. */
@@ -33,51 +35,28 @@ enum work {
 };
 
 static const struct {
-	const char *name;
 	enum work work;
+	const char *opcodes;
 } works[] = {
-	{ "Eq", COMPARES },
-	{ "Ne", COMPARES },
-	{ "Lt", COMPARES },
-	{ "Le", COMPARES },
-	{ "Gt", COMPARES },
-	{ "Ge", COMPARES },
-	{ "If", TESTS },
-	{ "IfNot", TESTS },
-	{ "NotNull", TESTS_NULL },
-	{ "NotFound", LOOKS_UP },
-	{ "Column", READS },
-	{ "Rowid", READS_ROWID },
-	{ "IdxRowid", SETS }, /* of an index, whose table is compared by its own columns */
-	{ "Integer", SETS },
-	{ "Int64", SETS },
-	{ "Real", SETS },
-	{ "String8", SETS },
-	{ "String", SETS },
-	{ "Variable", SETS },
-	{ "Copy", COPIES },
-	{ "SCopy", COPIES },
-	{ "Add", COMPUTES },
-	{ "Subtract", COMPUTES },
-	{ "Multiply", COMPUTES },
-	{ "Divide", COMPUTES },
-	{ "Remainder", COMPUTES },
-	{ "Concat", COMPUTES },
-	{ "BitAnd", COMPUTES },
-	{ "BitOr", COMPUTES },
-	{ "Function", CALLS },
-	{ "Function0", CALLS },
-	{ "PureFunc", CALLS },
-	{ "Affinity", CHANGES_NONE },
-	{ "Cast", CASTS },
-	{ "RealAffinity", CHANGES_NONE },
-	{ "IsNull", CHANGES_NONE },
+	{ COMPARES, "Eq Ne Lt Le Gt Ge" },
+	{ TESTS, "If IfNot" },
+	{ TESTS_NULL, "NotNull" },
+	{ LOOKS_UP, "NotFound" },
+	{ READS, "Column" },
+	{ READS_ROWID, "Rowid" },
+	/* IdxRowid: of an index, whose table is compared by its own columns. */
+	{ SETS, "IdxRowid Integer Int64 Real String8 String Variable" },
+	{ COPIES, "Copy SCopy" },
+	{ COMPUTES, "Add Subtract Multiply Divide Remainder Concat BitAnd BitOr" },
+	{ CALLS, "Function Function0 PureFunc" },
+	{ CHANGES_NONE, "Affinity RealAffinity IsNull" },
+	{ CASTS, "Cast" },
 };
 
 static enum work work_of(const char *name)
 {
 	for (size_t i = 0; i < sizeof(works) / sizeof(*works); i++)
-		if (!strcmp(works[i].name, name))
+		if (text_has_word(works[i].opcodes, name))
 			return works[i].work;
 	return ENDS;
 }
