@@ -2,7 +2,6 @@
 #include "cmd/attach/injection.h"
 
 #include <cpuid.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -452,22 +451,19 @@ static enum tried try_thread(struct helper *helper, pid_t thread, bool looks)
 
 static enum tried try_threads(struct helper *helper, bool looks)
 {
-	enum tried tried = TRIED_NOT;
-	const struct dirent *entry;
-	char path[32];
-	DIR *tasks;
+	DIR *threads = process_folder(helper->target->process, "task");
+	enum tried tried;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)helper->target->process);
-	tasks = opendir(path);
-	if (!tasks) {
+	if (!threads) {
 		fail(helper, "it has ended");
 		return TRIED_FAILED;
 	}
-	while (tried == TRIED_NOT && (entry = readdir(tasks)))
-		if (entry->d_name[0] != '.')
-			tried = try_thread(helper, (pid_t)atoi(entry->d_name), looks);
-	closedir(tasks);
-	return tried;
+	for (pid_t thread; (thread = process_next(threads)) >= 0;)
+		if ((tried = try_thread(helper, thread, looks)) != TRIED_NOT) {
+			closedir(threads);
+			return tried;
+		}
+	return TRIED_NOT;
 }
 
 /* The part of the file that the loader maps. */

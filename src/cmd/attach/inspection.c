@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/attach/inspection.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,22 +197,13 @@ static int compare_ids(const void *a, const void *b)
 static bool list_threads(struct inspecting *inspecting)
 {
 	struct inspection *inspection = inspecting->inspection;
-	const struct dirent *entry;
-	char path[32];
-	DIR *tasks;
+	DIR *threads = process_folder(inspecting->target->process, "task");
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)inspecting->target->process);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		if (entry->d_name[0] == '.')
-			continue;
+	for (pid_t thread; (thread = process_next(threads)) >= 0;)
 		if (inspection->count < INSPECTION_THREADS)
-			inspection->threads[inspection->count++].id = (pid_t)atoi(entry->d_name);
+			inspection->threads[inspection->count++].id = thread;
 		else
 			inspection->unseen++;
-	}
-	if (tasks)
-		closedir(tasks);
 	qsort(inspection->threads, inspection->count, sizeof(inspection->threads[0]), compare_ids);
 	return inspection->count != 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/live/database_locks.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "cmd/ui/process_files.h"
 #include "store/file/lock_bytes.h"
 
 /* --- databases --------------------------------------------------------------------------------------- */
@@ -21,11 +21,11 @@ struct open_file {
 	struct stat status;
 };
 
-static bool read_descriptor(struct open_file *file, pid_t process, const char *number)
+static bool read_descriptor(struct open_file *file, pid_t process, int number)
 {
 	ssize_t size;
 
-	snprintf(file->link, sizeof(file->link), "/proc/%d/fd/%.20s", (int)process, number);
+	snprintf(file->link, sizeof(file->link), "/proc/%d/fd/%d", (int)process, number);
 	size = readlink(file->link, file->path, sizeof(file->path) - 1);
 	file->path[size > 0 ? size : 0] = '\0';
 	return file->path[0] == '/' && stat(file->link, &file->status) == 0 && S_ISREG(file->status.st_mode);
@@ -86,19 +86,13 @@ static void note_index(struct database_locks *locks, const struct open_file *fil
 static void visit_files(struct database_locks *locks, pid_t process,
                         void (*visit)(struct database_locks *locks, const struct open_file *file))
 {
+	DIR *descriptors = process_folder(process, "fd");
 	struct open_file file;
-	const struct dirent *entry;
-	char path[32];
-	DIR *folder;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)process);
-	folder = opendir(path);
-	locks->is_refused = !folder;
-	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] != '.' && read_descriptor(&file, process, entry->d_name))
+	locks->is_refused = !descriptors;
+	for (int number; (number = process_next(descriptors)) >= 0;)
+		if (read_descriptor(&file, process, number))
 			visit(locks, &file);
-	if (folder)
-		closedir(folder);
 }
 
 static void visit_database(struct database_locks *locks, const struct open_file *file)

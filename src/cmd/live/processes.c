@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/live/processes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -38,20 +37,6 @@ static void recorder_free(struct recorder *recorder)
 	vector_free(&recorder->processes);
 }
 
-/* --- /proc ------------------------------------------------------------------------------ */
-
-/* The next folder that is a number; 0: there is none left. */
-static int next_number(DIR *folder)
-{
-	const struct dirent *entry;
-	int number;
-
-	while ((entry = readdir(folder)))
-		if ((number = atoi(entry->d_name)) > 0 || strcmp(entry->d_name, "0") == 0)
-			return number;
-	return -1;
-}
-
 /* --- who records ----------------------------------------------------------------------- */
 
 static void note_descriptor(struct recorder *recorder, int number)
@@ -85,22 +70,17 @@ static void note_descriptor(struct recorder *recorder, int number)
 /* False: it is none, or this user may not look. */
 static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused)
 {
-	char name[16], folder_name[32];
-	DIR *folder;
-	int number;
+	char name[16];
+	DIR *descriptors;
 
 	*recorder = (struct recorder){ .pid = pid };
 	process_name(pid, 0, name, sizeof(name));
 	if (pid == getpid() || strcmp(name, "queryprof") != 0)
 		return false;
-	snprintf(folder_name, sizeof(folder_name), "/proc/%d/fd", (int)pid);
-	folder = opendir(folder_name);
-	*is_refused |= !folder && errno == EACCES;
-	if (!folder)
-		return false;
-	while ((number = next_number(folder)) >= 0)
+	descriptors = process_folder(pid, "fd");
+	*is_refused |= !descriptors && errno == EACCES;
+	for (int number; (number = process_next(descriptors)) >= 0;)
 		note_descriptor(recorder, number);
-	closedir(folder);
 	if (recorder->path[0])
 		return true;
 	recorder_free(recorder);
@@ -215,20 +195,18 @@ static void inspect_recorder(struct live *live, const struct recorder *recorder)
 /* Returns the number of recordings that there are; `*is_refused`: one belongs to another user. */
 static int inspect_recorders(struct live *live, bool *is_refused)
 {
-	DIR *folder = opendir("/proc");
+	DIR *processes = process_folder(0, NULL);
 	struct recorder recorder;
-	int pid, count = 0;
+	int count = 0;
 
-	while (folder && (pid = next_number(folder)) >= 0) {
-		if (pid == 0 || !recorder_read(&recorder, pid, is_refused))
+	for (pid_t pid; (pid = process_next(processes)) >= 0;) {
+		if (!recorder_read(&recorder, pid, is_refused))
 			continue;
 		inspect_recorder(live, &recorder);
 		count += live->pid ? is_recorded_by(&recorder, live->pid)
 		                   : recorder.device == live->device && recorder.inode == live->inode;
 		recorder_free(&recorder);
 	}
-	if (folder)
-		closedir(folder);
 	return count;
 }
 
@@ -374,21 +352,17 @@ static uint32_t inner_id(pid_t process, pid_t thread)
 /* The thread's number as this command sees it. */
 static uint32_t outer_id(const struct live_process *process, uint32_t thread_id)
 {
-	char path[32];
-	uint32_t found = 0;
-	DIR *folder;
-	int number;
+	DIR *threads;
 
 	if (process->shared.identity.process_id == process->pid)
 		return thread_id;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)process->pid);
-	folder = opendir(path);
-	while (folder && !found && (number = next_number(folder)) >= 0)
-		if (number > 0 && inner_id(process->pid, number) == thread_id)
-			found = (uint32_t)number;
-	if (folder)
-		closedir(folder);
-	return found;
+	threads = process_folder(process->pid, "task");
+	for (pid_t thread; (thread = process_next(threads)) >= 0;)
+		if (inner_id(process->pid, thread) == thread_id) {
+			closedir(threads);
+			return (uint32_t)thread;
+		}
+	return 0;
 }
 
 const char *live_state_name(char state)

@@ -5,7 +5,6 @@
  * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
  * `record` has started. At the end it is called once more to take its hooks back.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -125,17 +124,15 @@ static bool attach(pid_t process, const char *library)
  * forked. Returns how many that was; `left`: how many others there are. */
 static unsigned detach_once(pid_t command, const char *library, bool says, unsigned *left)
 {
-	DIR *processes = opendir("/proc");
-	const struct dirent *entry;
+	DIR *processes = process_folder(0, NULL);
 	unsigned done = 0;
 
 	*left = 0;
-	while (processes && (entry = readdir(processes))) {
-		const pid_t process = (pid_t)atoi(entry->d_name);
+	for (pid_t process; (process = process_next(processes)) >= 0;) {
 		char sentence[SENTENCE_SIZE] = "";
 		struct injection injection = { 0 };
 
-		if (process <= 0 || !target_is_recorded(process, command))
+		if (!target_is_recorded(process, command))
 			continue;
 		if (call(process, library, command, &injection, sentence)) {
 			say("detached from", process, &injection);
@@ -148,8 +145,6 @@ static unsigned detach_once(pid_t command, const char *library, bool says, unsig
 				         (int)process, sentence);
 		}
 	}
-	if (processes)
-		closedir(processes);
 	return done;
 }
 

@@ -2,7 +2,6 @@
 #include "cmd/record/explain.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +21,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "cmd/ui/process_files.h"
 #include "cmd/ui/program.h"
 #include "recorder/mark.h"
 #include "store/file/database.h"
@@ -189,17 +189,13 @@ static bool has_bytes(int fd, const char *wanted, size_t size)
 	return false;
 }
 
-static bool is_of_recording(const char *pid, const char *wanted, size_t size)
+static bool is_of_recording(pid_t process, const char *wanted, size_t size)
 {
-	char path[32 + NAME_MAX];
-	bool found;
-	int fd;
+	FILE *file = process_file(process, 0, "environ");
+	bool found = file && has_bytes(fileno(file), wanted, size);
 
-	snprintf(path, sizeof(path), "/proc/%s/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	found = fd >= 0 && has_bytes(fd, wanted, size);
-	if (fd >= 0)
-		close(fd);
+	if (file)
+		fclose(file);
 	return found;
 }
 
@@ -209,20 +205,19 @@ static int find_process(void)
 	/* With the 0 that ends the text, and in place of the first byte the one that ends the text before it.
 	 */
 	char *wanted = text_format("-QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
-	DIR *processes = wanted ? opendir("/proc") : NULL;
+	DIR *processes = wanted ? process_folder(0, NULL) : NULL;
 	size_t size = wanted ? strlen(wanted) + 1 : 0;
-	const struct dirent *entry;
-	int found = 0;
+	pid_t found;
 
 	if (wanted)
 		*wanted = 0;
-	while (processes && !found && (entry = readdir(processes)))
-		if (isdigit((unsigned char)*entry->d_name) && is_of_recording(entry->d_name, wanted, size))
-			found = atoi(entry->d_name);
-	if (processes)
-		closedir(processes);
+	while ((found = process_next(processes)) >= 0)
+		if (is_of_recording(found, wanted, size)) {
+			closedir(processes);
+			break;
+		}
 	free(wanted);
-	return found;
+	return found > 0 ? found : 0;
 }
 
 static bool is_off(const char *variable)

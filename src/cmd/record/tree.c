@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/record/tree.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,18 +40,14 @@ static int compare(const void *a, const void *b)
 
 static void read_all(struct children *all)
 {
-	DIR *processes = opendir("/proc");
-	const struct dirent *entry;
+	DIR *processes = process_folder(0, NULL);
 
-	while (processes && (entry = readdir(processes))) {
-		const pid_t process = (pid_t)atoi(entry->d_name);
-		const long long parent = process > 0 ? process_number(process, 0, "status", "PPid", 10) : -1;
+	for (pid_t process; (process = process_next(processes)) >= 0;) {
+		const long long parent = process_number(process, 0, "status", "PPid", 10);
 
-		if (parent >= 0 && !vector_push(&all->list, (struct child){ process, (pid_t)parent, false }))
-			break;
+		if (parent >= 0)
+			vector_push(&all->list, (struct child){ process, (pid_t)parent, false });
 	}
-	if (processes)
-		closedir(processes);
 	if (all->list.count)
 		qsort(all->list.items, all->list.count, sizeof(struct child), compare);
 }

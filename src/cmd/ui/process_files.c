@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/ui/process_files.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,27 @@ FILE *process_file(pid_t process, pid_t thread, const char *name)
 	else
 		snprintf(path, sizeof(path), "/proc/%d/%s", (int)process, name);
 	return fopen(path, "re");
+}
+
+DIR *process_folder(pid_t process, const char *name)
+{
+	char path[80] = "/proc";
+
+	if (process)
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)process, name);
+	return opendir(path);
+}
+
+int process_next(DIR *folder)
+{
+	const struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (isdigit((unsigned char)*entry->d_name))
+			return atoi(entry->d_name);
+	if (folder)
+		closedir(folder);
+	return -1;
 }
 
 long long process_number(pid_t process, pid_t thread, const char *file, const char *name, int base)

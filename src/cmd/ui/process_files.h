@@ -5,6 +5,7 @@
 #ifndef QUERYPROF_CMD_UI_PROCESS_FILES_H
 #define QUERYPROF_CMD_UI_PROCESS_FILES_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,13 @@
 
 /* /proc/PID/NAME, or /proc/PID/task/TID/NAME; NULL: there is none, or it may not be read. */
 FILE *process_file(pid_t process, pid_t thread, const char *name);
+
+/* The folder /proc, whose numbers are processes, or /proc/PID/NAME of threads ("task") or descriptors ("fd").
+ * NULL as opendir(), which the next one takes for an empty folder. */
+DIR *process_folder(pid_t process, const char *name);
+
+/* The next number, in no order; -1: there is none left, and the folder was closed. closedir() leaves earlier. */
+int process_next(DIR *folder);
 
 /* The number in the line NAME of such a file, read with this base; -1: there is no such line. */
 long long process_number(pid_t process, pid_t thread, const char *file, const char *name, int base);
