@@ -111,29 +111,16 @@ static void call_with_address(sqlite3_context *context, const char *function, sq
 	result_text(context, describe(space_of(context), address));
 }
 
-static void address_to_symbol(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-	(void)argc;
-	call_with_address(context, "addressToSymbol", argv[0], address_symbol);
-}
-
-static void address_to_line(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-	(void)argc;
-	call_with_address(context, "addressToLine", argv[0], address_line);
-}
-
-static void address_to_line_with_inlines(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-	(void)argc;
-	call_with_address(context, "addressToLineWithInlines", argv[0], address_line_with_inlines);
-}
-
-static void build_id(sqlite3_context *context, int argc, sqlite3_value **argv)
-{
-	(void)argc;
-	call_with_address(context, "buildId", argv[0], address_build_id);
-}
+#define OF_ADDRESS(function, name, describe)                                                                 \
+	static void function(sqlite3_context *context, int argc, sqlite3_value **argv)                       \
+	{                                                                                                    \
+		(void)argc;                                                                                  \
+		call_with_address(context, name, argv[0], describe);                                         \
+	}
+OF_ADDRESS(address_to_symbol, "addressToSymbol", address_symbol)
+OF_ADDRESS(address_to_line, "addressToLine", address_line)
+OF_ADDRESS(address_to_line_with_inlines, "addressToLineWithInlines", address_line_with_inlines)
+OF_ADDRESS(build_id, "buildId", address_build_id)
 
 static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **argv)
 {

@@ -33,15 +33,10 @@ static const struct column label_history_columns[] = { LABEL_HISTORY_COLUMNS(SHO
 
 /* --------------------------------------------------------------------------- */
 
-const struct table table_trace_log = { .name = "trace_log",
-	                               TABLE_COLUMNS(trace_log_columns),
-	                               .log = "trace_log" };
-const struct table table_query_log = { .name = "query_log",
-	                               TABLE_COLUMNS(query_log_columns),
-	                               .log = "query_log" };
-const struct table table_label_history = { .name = "label_history",
-	                                   TABLE_COLUMNS(label_history_columns),
-	                                   .log = "label_history" };
+LOG_TABLE(trace_log);
+LOG_TABLE(query_log);
+LOG_TABLE(label_history);
+
 #define LIST_TABLE(name) &table_##name,
 static const struct table *const tables[] = { EACH_TABLE(LIST_TABLE) };
 #undef LIST_TABLE

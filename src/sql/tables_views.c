@@ -1,9 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.lock_waits, transaction_log, checkpoints, wal_log and open_statements: views of the store's, see
- * sql/schema/store_schema.sql.
+ * The logs that are views of the trace file, see sql/schema/store_schema.sql.
  */
 #include "sql/tables.h"
+
+static const struct column span_log_columns[] = {
+	{ "trace_id", "TEXT", COLUMN_KEY },
+	{ "span_id", "TEXT", COLUMN_KEY },
+	{ "parent_span_id", "TEXT", 0 },
+	{ "operation_name", "TEXT", 0 },
+	{ "kind", "TEXT", 0 },
+	{ "start_time_us", "INTEGER", 0 },
+	{ "finish_time_us", "INTEGER", 0 },
+	{ "finish_date", "TEXT", COLUMN_TIME },
+	{ "attribute", "TEXT", 0 },
+	{ "thread_id", "INTEGER", 0 },
+	{ "query_id", "TEXT", 0 },
+	{ "status", "TEXT", 0 },
+	{ "unended", "INTEGER", 0 },
+	{ "start_time_ns", "INTEGER", 0 },
+	{ "finish_time_ns", "INTEGER", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "self_time_ns", "INTEGER", 0 },
+	{ "samples", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "cpu_time_error_ns", "INTEGER", 0 },
+	{ "events", "TEXT", 0 },
+	{ "file", "TEXT", 0 },
+	{ "line", "INTEGER", 0 },
+	{ "function", "TEXT", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "hostname", "TEXT", 0 },
+	{ "thread_name", "TEXT", 0 },
+	{ "waits", "INTEGER", 0 },
+	{ "wait_time_ns", "INTEGER", 0 },
+};
+
+static const struct column traces_columns[] = {
+	{ "trace_id", "TEXT", COLUMN_KEY },
+	{ "root", "TEXT", 0 },
+	{ "start_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "start_time_ns", "INTEGER", 0 },
+	{ "duration_ns", "INTEGER", 0 },
+	{ "spans", "INTEGER", 0 },
+	{ "statements", "INTEGER", 0 },
+	{ "threads", "INTEGER", 0 },
+	{ "cpu_time_ns", "INTEGER", 0 },
+	{ "dropped", "INTEGER", 0 },
+	{ "process_id", "INTEGER", 0 },
+	{ "program", "TEXT", 0 },
+	{ "wait_time_ns", "INTEGER", 0 },
+};
 
 static const struct column lock_waits_columns[] = {
 	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
@@ -142,16 +189,31 @@ static const struct column open_statements_columns[] = {
 	{ "page_cache_bytes", "INTEGER", 0 },
 };
 
-const struct table table_lock_waits = { .name = "lock_waits",
-	                                TABLE_COLUMNS(lock_waits_columns),
-	                                .log = "lock_waits" };
-const struct table table_transaction_log = { .name = "transaction_log",
-	                                     TABLE_COLUMNS(transaction_log_columns),
-	                                     .log = "transaction_log" };
-const struct table table_checkpoints = { .name = "checkpoints",
-	                                 TABLE_COLUMNS(checkpoints_columns),
-	                                 .log = "checkpoints" };
-const struct table table_wal_log = { .name = "wal_log", TABLE_COLUMNS(wal_log_columns), .log = "wal_log" };
-const struct table table_open_statements = { .name = "open_statements",
-	                                     TABLE_COLUMNS(open_statements_columns),
-	                                     .log = "open_statements" };
+static const struct column plan_times_columns[] = {
+	{ "query_id", "TEXT", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "normalized_query_hash", "INTEGER", 0 },
+	{ "plan_hash", "INTEGER", COLUMN_KEY },
+	{ "node", "INTEGER", COLUMN_KEY },
+	{ "parent", "INTEGER", 0 },
+	{ "detail", "TEXT", 0 },
+	{ "self_ms", "REAL", 0 },
+	{ "total_ms", "REAL", COLUMN_KEY },
+	{ "self_percent", "REAL", 0 },
+	{ "total_percent", "REAL", 0 },
+	{ "error_ms", "REAL", 0 },
+	{ "wait_ms", "REAL", 0 },
+	{ "samples", "INTEGER", COLUMN_KEY },
+	{ "session_id", "INTEGER", COLUMN_KEY },
+	{ "compared", "TEXT", 0 },
+	{ "loops", "INTEGER", 0 },
+	{ "rows", "INTEGER", 0 },
+};
+
+LOG_TABLE(span_log);
+LOG_TABLE(traces);
+LOG_TABLE(lock_waits);
+LOG_TABLE(transaction_log);
+LOG_TABLE(checkpoints);
+LOG_TABLE(wal_log);
+LOG_TABLE(open_statements);
+LOG_TABLE(plan_times);
