@@ -13,10 +13,9 @@
 #include "cmd/line/help.h"
 #include "cmd/line/nearest.h"
 #include "cmd/line/options.h"
-#include "cmd/ui/memory_limit.h"
+#include "cmd/ui/limits.h"
 #include "cmd/ui/pager.h"
 #include "cmd/ui/program.h"
-#include "cmd/ui/stack_limit.h"
 #include "queryprof.h"
 
 static int run_command(const struct command *command, int argc, char **argv)

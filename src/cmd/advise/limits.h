@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stranger's statements may use: memory is limited for all commands (cmd/ui/memory_limit.h).
+ * What a stranger's statements may use: memory is limited for all commands (cmd/ui/limits.h).
  */
 #ifndef QUERYPROF_CMD_ADVISE_LIMITS_H
 #define QUERYPROF_CMD_ADVISE_LIMITS_H

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cmd/file/file_limit.h"
+#include "cmd/ui/limits.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/http/http.h"
 #include "cmd/push/files.h"

@@ -15,7 +15,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/ui/complain.h"
-#include "cmd/ui/memory_limit.h"
+#include "cmd/ui/limits.h"
 #include "store/file/database.h"
 
 static const char *const modes[] = {

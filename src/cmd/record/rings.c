@@ -17,7 +17,7 @@
 
 #include "base/sys.h"
 #include "base/vector.h"
-#include "cmd/file/file_limit.h"
+#include "cmd/ui/limits.h"
 #include "cmd/record/guest_process.h"
 #include "cmd/record/listener.h"
 #include "handover/shared_ring.h"

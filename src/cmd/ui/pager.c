@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/ui/memory_limit.h"
+#include "cmd/ui/limits.h"
 #include "cmd/ui/progress.h"
 #include "cmd/ui/terminal.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../../../src/cmd/line/options.h"
-#include "../../../src/cmd/ui/memory_limit.h"
+#include "../../../src/cmd/ui/limits.h"
 #include "store/file/database.h"
 #include "store/file/schema.h"
 #include "target.h"

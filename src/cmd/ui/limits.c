@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/ui/stack_limit.h"
+#include "cmd/ui/limits.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+/* By the kernel: SQLite counts its memory only with SQLITE_CONFIG_MEMSTATUS, which costs each allocation a
+ * lock, and most of what a command needs it allocates itself. RLIMIT_DATA and not RLIMIT_AS: mapped files
+ * are no burden. The memory of sanitizers is. */
+static struct rlimit before;
+static bool is_set;
+
+void memory_limit_set(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	struct rlimit limit;
+
+	if (pages <= 0 || size <= 0 || getrlimit(RLIMIT_DATA, &before) != 0)
+		return;
+	limit = (struct rlimit){ (rlim_t)pages / 2 * (rlim_t)size, before.rlim_max };
+	if (limit.rlim_cur < before.rlim_cur)
+		is_set = setrlimit(RLIMIT_DATA, &limit) == 0;
+#endif
+}
+
+void memory_limit_lift(void)
+{
+	if (is_set)
+		setrlimit(RLIMIT_DATA, &before);
+}
 
 #define STACK_BYTES (8u << 20)
 
@@ -46,4 +74,14 @@ int stack_limit_run(int (*run)(int argc, char **argv), int argc, char **argv)
 		pthread_join(thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &call.blocked, NULL);
 	return error ? run(argc, argv) : call.result;
+}
+
+void file_limit_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
