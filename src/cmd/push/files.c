@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "cmd/file/trace_file.h"
@@ -19,11 +20,6 @@
 struct push_files push_files;
 
 /* --- how they look ---------------------------------------------------------------- */
-
-static int64_t ns(struct timespec time)
-{
-	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
 
 /* False: it is not there, or cannot be seen; errno. */
 static bool inspect(const char *path, struct push_sight *sight)
@@ -41,9 +37,9 @@ static bool inspect(const char *path, struct push_sight *sight)
 		.device = (int64_t)status.st_dev,
 		.inode = (int64_t)status.st_ino,
 		.size = status.st_size,
-		.changed_ns = ns(status.st_ctim), /* also where its rights change */
+		.changed_ns = (int64_t)ns_of_timespec(status.st_ctim), /* also where its rights change */
 		.log_size = has_log ? log_status.st_size : 0,
-		.log_changed_ns = has_log ? ns(log_status.st_mtim) : 0,
+		.log_changed_ns = has_log ? (int64_t)ns_of_timespec(log_status.st_mtim) : 0,
 	};
 	return true;
 }
