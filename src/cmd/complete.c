@@ -132,7 +132,8 @@ static void offer_value(const struct command_option *option, const char *prefix,
 	case OPTION_PERIOD: offer_all(prefix, periods); break;
 	case OPTION_SETTING: offer_settings(prefix, NULL); break;
 	case OPTION_TEXT:
-	case OPTION_NUMBER: break;
+	case OPTION_NUMBER:
+	case OPTION_FLAG: break;
 	}
 }
 

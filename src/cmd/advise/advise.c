@@ -23,17 +23,10 @@
 static const char *database, *for_time, *format_name;
 
 static const struct command_option options[] = {
-	{ .name = "database",
-	  .value = "DATABASE",
-	  .to = &database,
-	  .kind = OPTION_FILE,
-	  .help = "the database on which the statements ran; it is copied, and nothing else is done with "
-	          "it" },
-	{ .name = "for",
-	  .value = "TIME",
-	  .to = &for_time,
-	  .kind = OPTION_PERIOD,
-	  .help = "how long to measure (default 1min)" },
+	COMMAND_OPTION(
+		"database", "DATABASE", OPTION_FILE, &database,
+		"the database on which the statements ran; it is copied, and nothing else is done with it"),
+	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &for_time, "how long to measure (default 1min)"),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };

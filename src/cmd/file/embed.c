@@ -120,7 +120,7 @@ int embed_file(const char *path, int patience)
 static const char *all;
 
 static const struct command_option options[] = {
-	{ .name = "all", .to = &all, .help = "list every module, also those without missing names" },
+	COMMAND_FLAG("all", &all, "list every module, also those without missing names"),
 	{ 0 },
 };
 

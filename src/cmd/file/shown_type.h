@@ -12,11 +12,8 @@
 
 #define SHOWN_TYPE_DEFAULT "CPU"
 #define SHOWN_TYPE_OPTION(variable)                                                                          \
-	{                                                                                                    \
-		.name = "type", .value = "TYPE",                                                             \
-		.help = "samples of this type: cpu (default), wall, offcpu, or another type in the file",    \
-		.to = (variable), .kind = OPTION_TYPE                                                        \
-	}
+	COMMAND_OPTION("type", "TYPE", OPTION_TYPE, (variable),                                              \
+	               "samples of this type: cpu (default), wall, offcpu, or another type in the file")
 
 struct shown_type {
 	char name[64];     /* as in trace_log.trace_type, once it was read */

@@ -15,15 +15,11 @@
 
 /* The options of commands that speak to a server, see struct http_settings. */
 #define HTTP_CREDENTIALS_OPTION(variable)                                                                    \
-	{                                                                                                    \
-		.name = "credentials", .value = "SECRETS", .to = (variable), .kind = OPTION_FILE,            \
-		.help = "a file of mode 600 with lines: user NAME, password TEXT, header NAME: VALUE"        \
-	}
+	COMMAND_OPTION("credentials", "SECRETS", OPTION_FILE, (variable),                                    \
+	               "a file of mode 600 with lines: user NAME, password TEXT, header NAME: VALUE")
 #define HTTP_AUTHORITIES_OPTION(variable)                                                                    \
-	{                                                                                                    \
-		.name = "ca", .value = "PEM", .to = (variable), .kind = OPTION_FILE,                         \
-		.help = "the certificates to check https servers with; default: the system's"                \
-	}
+	COMMAND_OPTION("ca", "PEM", OPTION_FILE, (variable),                                                 \
+	               "the certificates to check https servers with; default: the system's")
 
 struct http_settings {
 	const char *credentials; /* a file, NULL: none. Lines: user NAME, password TEXT, header NAME: VALUE */

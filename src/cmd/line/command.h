@@ -31,6 +31,7 @@ enum option_kind {
 	OPTION_TIME,   /* see moment_parse() */
 	OPTION_PERIOD,
 	OPTION_SETTING, /* NAME=VALUE */
+	OPTION_FLAG,    /* it has no value */
 };
 
 /* One --option, or -o where the name is one letter. Parsing, --help, the man page and
@@ -38,18 +39,28 @@ enum option_kind {
 struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* the name of its value in the help, NULL: it takes none */
-	const char *help;
+	enum option_kind kind;
 	const char **to; /* where the value goes; "1" for an option without. NULL: to
 	                  * the command's take() */
-	enum option_kind kind;
+	const char *help;
 	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
 };
 
-/* --limit of the commands that print lists. */
-#define LIMIT_OPTION(variable, text)                                                                         \
+#define COMMAND_OPTION(name, value, kind, to, help)                                                          \
 	{                                                                                                    \
-		.name = "limit", .value = "N", .help = (text), .to = (variable), .kind = OPTION_NUMBER       \
+		name, value, kind, to, help, NULL                                                            \
 	}
+#define COMMAND_WORD(name, value, to, help, word_at)                                                         \
+	{                                                                                                    \
+		name, value, OPTION_WORD, to, help, word_at                                                  \
+	}
+#define COMMAND_FLAG(name, to, help)                                                                         \
+	{                                                                                                    \
+		name, NULL, OPTION_FLAG, to, help, NULL                                                      \
+	}
+
+/* --limit of the commands that print lists. */
+#define LIMIT_OPTION(variable, text) COMMAND_OPTION("limit", "N", OPTION_NUMBER, (variable), (text))
 
 struct command {
 	const char *name;

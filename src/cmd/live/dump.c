@@ -33,12 +33,7 @@ static const char *format_at(size_t index)
 }
 
 static const struct command_option options[] = {
-	{ .name = "format",
-	  .value = "FORMAT",
-	  .help = "text or json; text if not given",
-	  .to = &format_name,
-	  .kind = OPTION_WORD,
-	  .word_at = format_at },
+	COMMAND_WORD("format", "FORMAT", &format_name, "text or json; text if not given", format_at),
 	{ 0 },
 };
 

@@ -23,9 +23,7 @@
 static const char *once;
 
 static const struct command_option options[] = {
-	{ .name = "once",
-	  .help = "plain text, once; the default if the output is not a terminal",
-	  .to = &once },
+	COMMAND_FLAG("once", &once, "plain text, once; the default if the output is not a terminal"),
 	{ 0 },
 };
 

@@ -35,16 +35,10 @@ static const char *type_name, *limit, *with, *at;
 static struct shown_type type;
 
 static const struct command_option options[] = {
-	{ .name = "with",
-	  .value = "ID",
-	  .to = &with,
-	  .kind = OPTION_QUERY,
-	  .help = "compare the query of --query (A) with this one (B), of one file or of two" },
-	{ .name = "at",
-	  .value = "TIME",
-	  .to = &at,
-	  .kind = OPTION_TIME,
-	  .help = "A: the runs that began before TIME; B: those that began then or later" },
+	COMMAND_OPTION("with", "ID", OPTION_QUERY, &with,
+	               "compare the query of --query (A) with this one (B), of one file or of two"),
+	COMMAND_OPTION("at", "TIME", OPTION_TIME, &at,
+	               "A: the runs that began before TIME; B: those that began then or later"),
 	SHOWN_TYPE_OPTION(&type_name),
 	LIMIT_OPTION(&limit, "statements and functions at most (default 15)"),
 	{ 0 },

@@ -18,11 +18,9 @@
 static const char *format_name, *idle, *chains;
 
 static const struct command_option options[] = {
-	{ .name = "idle",
-	  .value = "TIME",
-	  .to = &idle,
-	  .help = "transactions in which the program did not call SQLite for TIME, such as 1s" },
-	{ .name = "chains", .to = &chains, .help = "statements that waited for one that waited itself" },
+	COMMAND_OPTION("idle", "TIME", OPTION_TEXT, &idle,
+	               "transactions in which the program did not call SQLite for TIME, such as 1s"),
+	COMMAND_FLAG("chains", &chains, "statements that waited for one that waited itself"),
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };

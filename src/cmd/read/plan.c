@@ -22,9 +22,7 @@ static const char *type_name, *limit, *opcodes;
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
 	LIMIT_OPTION(&limit, "plans at most (default 3)"),
-	{ .name = "opcodes",
-	  .to = &opcodes,
-	  .help = "also the newest program, with the time of each opcode" },
+	COMMAND_FLAG("opcodes", &opcodes, "also the newest program, with the time of each opcode"),
 	{ 0 },
 };
 

@@ -32,20 +32,17 @@ static const char *order_at(size_t index)
 }
 
 static const struct command_option options[] = {
-	{ .name = "by",
-	  .value = "WHAT",
-	  .to = &by,
-	  .kind = OPTION_WORD,
-	  .word_at = order_at,
-	  .help = "the order: wall (default), cpu, off (time off the CPU), samples or start (newest first); "
-	          "caller: a line for each line of the program that runs statements; "
-	          "label:KEY: a line for each text of that label, with the sum of its samples, and an "
-	          "empty line for work without it" },
-	{ .name = "statements", .to = &statements, .help = "one line for each statement: the default" },
-	{ .name = "runs", .to = &runs, .help = "one line for each logged run" },
-	{ .name = "regressed",
-	  .to = &regressed,
-	  .help = "one line for each change of a plan that made a statement slower" },
+	COMMAND_WORD("by", "WHAT", &by,
+	             "the order: wall (default), cpu, off (time off the CPU), samples or start (newest "
+	             "first); caller: "
+	             "a line for each line of the program that runs statements; label:KEY: a line for each "
+	             "text of that "
+	             "label, with the sum of its samples, and an empty line for work without it",
+	             order_at),
+	COMMAND_FLAG("statements", &statements, "one line for each statement: the default"),
+	COMMAND_FLAG("runs", &runs, "one line for each logged run"),
+	COMMAND_FLAG("regressed", &regressed,
+	             "one line for each change of a plan that made a statement slower"),
 	LIMIT_OPTION(&limit, "lines at most (default 20)"),
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },

@@ -43,9 +43,7 @@ static const char *type_name, *limit, *full;
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
 	LIMIT_OPTION(&limit, "functions and stacks at most (default 15 and 5)"),
-	{ .name = "full",
-	  .to = &full,
-	  .help = "stacks with all their frames, and functions that only called others" },
+	COMMAND_FLAG("full", &full, "stacks with all their frames, and functions that only called others"),
 	{ 0 },
 };
 

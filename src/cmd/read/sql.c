@@ -22,9 +22,7 @@ static const char *format_name, *guarded;
 
 static const struct command_option options[] = {
 	OUTPUT_FORMAT_OPTION(&format_name),
-	{ .name = "guarded",
-	  .to = &guarded,
-	  .help = "for SQL of others: no other file, no settings, no extension" },
+	COMMAND_FLAG("guarded", &guarded, "for SQL of others: no other file, no settings, no extension"),
 	{ 0 },
 };
 

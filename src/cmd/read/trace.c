@@ -25,9 +25,9 @@
 static const char *samples, *limit, *all;
 
 static const struct command_option options[] = {
-	{ .name = "samples", .to = &samples, .help = "the top stacks of the samples in each span" },
+	COMMAND_FLAG("samples", &samples, "the top stacks of the samples in each span"),
 	LIMIT_OPTION(&limit, "spans at most (default 1000)"),
-	{ .name = "all", .to = &all, .help = "a line for each span, also for many similar ones" },
+	COMMAND_FLAG("all", &all, "a line for each span, also for many similar ones"),
 	{ 0 },
 };
 

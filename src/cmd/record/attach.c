@@ -36,15 +36,12 @@
 static const char *time_limit, *whole_tree;
 
 static const struct command_option options[] = {
-	{ .name = "for",
-	  .value = "TIME",
-	  .to = &time_limit,
-	  .kind = OPTION_PERIOD,
-	  .help = "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)" },
-	{ .name = "tree",
-	  .to = &whole_tree,
-	  .help = "also the processes that it has started or starts, and those that they start, if they have "
-	          "SQLite loaded; looked for once a second" },
+	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &time_limit,
+	               "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)"),
+	COMMAND_FLAG("tree", &whole_tree,
+	             "also the processes that it has started or starts, and those that they start, if they "
+	             "have SQLite "
+	             "loaded; looked for once a second"),
 	{ 0 },
 };
 

@@ -35,41 +35,25 @@ const char *recording_path = TRACE_FILE_DEFAULT;
 static const char *append, *begin_anew;
 
 const struct command_option recording_options[] = {
-	{ .name = "o",
-	  .value = "FILE",
-	  .kind = OPTION_FILE,
-	  .help = "the trace file (default " TRACE_FILE_DEFAULT
-	          "); if it exists, the recording is added to it, with a "
-	          "message" },
-	{ .name = "append", .to = &append, .help = "add to an existing trace file without a message" },
-	{ .name = "new",
-	  .to = &begin_anew,
-	  .help = "remove an existing trace file when the recording begins" },
-	{ .name = "cpu",
-	  .value = "PERIOD",
-	  .kind = OPTION_PERIOD,
-	  .help = "CPU time from one sample to the next (default 10ms), 0: none" },
-	{ .name = "real",
-	  .value = "PERIOD",
-	  .kind = OPTION_PERIOD,
-	  .help = "wall time from one sample to the next (default 0: none, because CPU time and waits add up "
-	          "to it)" },
-	{ .name = "off-cpu",
-	  .value = "PERIOD",
-	  .kind = OPTION_PERIOD,
-	  .help = "time waited from one sample of a thread's waits to the next (default 1ms), 0: none" },
-	{ .name = "setting",
-	  .value = "NAME=VALUE",
-	  .kind = OPTION_SETTING,
-	  .help = "any other setting; may be repeated" },
-	{ .name = "no-symbols",
-	  .to = &recording_no_symbols,
-	  .help = "leave names and lines out of the file; queryprof embed adds them later" },
-	{ .name = "push",
-	  .value = "URL",
-	  .to = &push_url,
-	  .help = "send the trace file to ClickHouse until the recording ends (see push)" },
-	{ .name = "quiet", .to = &recording_quiet, .help = "print nothing at the end" },
+	COMMAND_OPTION("o", "FILE", OPTION_FILE, NULL,
+	               "the trace file (default " TRACE_FILE_DEFAULT
+	               "); if it exists, the recording is added to it, with a message"),
+	COMMAND_FLAG("append", &append, "add to an existing trace file without a message"),
+	COMMAND_FLAG("new", &begin_anew, "remove an existing trace file when the recording begins"),
+	COMMAND_OPTION("cpu", "PERIOD", OPTION_PERIOD, NULL,
+	               "CPU time from one sample to the next (default 10ms), 0: none"),
+	COMMAND_OPTION("real", "PERIOD", OPTION_PERIOD, NULL,
+	               "wall time from one sample to the next (default 0: none, because CPU time and waits "
+	               "add up to "
+	               "it)"),
+	COMMAND_OPTION("off-cpu", "PERIOD", OPTION_PERIOD, NULL,
+	               "time waited from one sample of a thread's waits to the next (default 1ms), 0: none"),
+	COMMAND_OPTION("setting", "NAME=VALUE", OPTION_SETTING, NULL, "any other setting; may be repeated"),
+	COMMAND_FLAG("no-symbols", &recording_no_symbols,
+	             "leave names and lines out of the file; queryprof embed adds them later"),
+	COMMAND_OPTION("push", "URL", OPTION_TEXT, &push_url,
+	               "send the trace file to ClickHouse until the recording ends (see push)"),
+	COMMAND_FLAG("quiet", &recording_quiet, "print nothing at the end"),
 	{ 0 },
 };
 

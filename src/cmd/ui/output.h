@@ -20,19 +20,14 @@ enum output_format output_format_find(const char *name);
 
 /* The option that names a format. */
 #define OUTPUT_FORMAT_OPTION(variable)                                                                       \
-	{                                                                                                    \
-		.name = "format", .value = "FORMAT", .help = OUTPUT_FORMATS "; table if not given",          \
-		.to = (variable), .kind = OPTION_WORD, .word_at = output_format_at                           \
-	}
+	COMMAND_WORD("format", "FORMAT", (variable), OUTPUT_FORMATS "; table if not given", output_format_at)
 
 /* The same of commands that print text instead of a table. */
 const char *output_text_format_at(size_t index);
 bool output_is_text(const char *name);
 #define OUTPUT_TEXT_FORMAT_OPTION(variable)                                                                  \
-	{                                                                                                    \
-		.name = "format", .value = "FORMAT", .help = "text, csv, json or line; text if not given",   \
-		.to = (variable), .kind = OPTION_WORD, .word_at = output_text_format_at                      \
-	}
+	COMMAND_WORD("format", "FORMAT", (variable), "text, csv, json or line; text if not given",           \
+	             output_text_format_at)
 
 struct output {
 	enum output_format format;
