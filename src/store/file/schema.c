@@ -2,6 +2,7 @@
 #include "store/file/schema.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "queryprof.h"
@@ -25,6 +26,23 @@ int schema_check_identity(const char *path, uint32_t application, uint32_t versi
 int schema_make_tables(sqlite3 *db)
 {
 	return sqlite3_exec(db, store_schema, NULL, NULL, NULL);
+}
+
+int schema_make_temporary_views(sqlite3 *db)
+{
+	static const char statement[] = "\nCREATE ", view[] = "\nCREATE VIEW "; /* each begins a line */
+	int code = SQLITE_OK;
+
+	for (const char *at = strstr(store_schema, statement), *next; at && !code; at = next) {
+		next = strstr(at + 1, statement);
+		if (strncmp(at, view, strlen(view)) != 0)
+			continue;
+		size_t size = (next ? (size_t)(next - at) : strlen(at)) - strlen(statement);
+		char *sql = sqlite3_mprintf("CREATE TEMP %.*s", (int)size, at + strlen(statement));
+		code = sql ? sqlite3_exec(db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+		sqlite3_free(sql);
+	}
+	return code;
 }
 
 int schema_set_identity(sqlite3 *db)

@@ -17,6 +17,9 @@ int schema_check_identity(const char *path, uint32_t application, uint32_t versi
 /* Runs sql/schema/store_schema.sql on an empty database. An SQLite result. */
 int schema_make_tables(sqlite3 *db);
 
+/* Makes its views for this connection, in front of those of the file. An SQLite result. */
+int schema_make_temporary_views(sqlite3 *db);
+
 /* Makes the database a trace file of this version. An SQLite result. */
 int schema_set_identity(sqlite3 *db);
 

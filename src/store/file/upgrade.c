@@ -14,7 +14,6 @@
 struct upgrade {
 	sqlite3 *db;
 	bool temporary;
-	bool is_current;      /* then a user has removed what it lacks */
 	sqlite3_str *columns; /* of the view that takes a table's place */
 };
 
@@ -105,8 +104,6 @@ static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *obj
 	bool found;
 	int code;
 
-	if (upgrade->is_current && strcmp(type, "view") != 0)
-		return SQLITE_OK;
 	code = has(upgrade->db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?2 AND type = ?1", type, name,
 	           &found);
 	if (code)
@@ -154,11 +151,8 @@ int upgrade_file(sqlite3 *db)
 
 int upgrade_view(sqlite3 *db, int64_t version)
 {
-	struct upgrade upgrade = {
-		.db = db,
-		.temporary = true,
-		.is_current = version >= STORE_SCHEMA_VERSION,
-	};
+	struct upgrade upgrade = { .db = db, .temporary = true };
 
-	return add_what_lacks(&upgrade);
+	/* What a file of this version lacks, a user has removed. */
+	return version >= STORE_SCHEMA_VERSION ? schema_make_temporary_views(db) : add_what_lacks(&upgrade);
 }
