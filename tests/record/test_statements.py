@@ -41,17 +41,17 @@ class Statements(Recording):
         self.assertRegex(self.command("queries", self.trace), r"(?m) %d .*BETWEEN" % RUNS)
         # The program's clocks have what comes between two calls, too: its loop, binding and
         # resetting, queryprof's own work, and, on a busy machine, others' turns. CPU time has
-        # those turns, and the SELECTs that do nothing say how much of it is between two calls.
-        # 2 % are left: queryprof reads the clocks of the system every 50 us; and behind
-        # each context switch, where the caches are cold: some 10 us with the switch itself.
-        own, own_cpu, nothing_cpu, switches = map(int, done.stdout.split())
+        # those turns, and the SELECTs that do nothing say how much of it is between two calls. How much more it
+        # is when caches are cold, nobody knows: 20 to 90 us at each context switch were seen. So the least is what
+        # the program itself sees within a call.
+        own, own_cpu, within, nothing_cpu = map(int, done.stdout.split())
         between = nothing_cpu - self.counted("SELECT ?1")[3]
-        self.seen += "\nns %d of %d, CPU %d of %d, %d of them between, %d switches" % (
-            ns, own, cpu, own_cpu, between, switches)
+        self.seen += "\nns %d of %d, CPU %d of %d, %d of them between, %d within" % (ns, own, cpu, own_cpu, between, within)
         self.assertLess(ns, 1.001 * own, self.seen)
         self.assertTrue(0 < between < own_cpu / 4, self.seen)
         self.assertLess(cpu - (own_cpu - between), 0.01 * own_cpu, self.seen)
-        self.assertLess(own_cpu - between - cpu, 0.05 * own_cpu + 20000 * switches, self.seen)
+        self.assertGreater(cpu, 0.99 * within, self.seen)
+        self.assertGreater(within, own_cpu / 2, self.seen)
 
     @unittest.skipIf(IN_COVERAGE, "handlers of a debug build take a tenth of the program's CPU time")
     def test_time_inside_and_between_rows(self):
