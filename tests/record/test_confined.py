@@ -172,7 +172,7 @@ class Confined(Recording):
         for host in ([HOST, "refused", "kill"],
                      [PYTHON, "-c", "import sqlite3, subprocess\n"
                       "db = sqlite3.connect('a.db')\ndb.execute('CREATE TABLE IF NOT EXISTS t(x)')\n"
-                      "db.executemany('INSERT INTO t VALUES (?)', [(i,) for i in range(20000)])\ndb.commit()\n"
+                      "db.executemany('INSERT INTO t VALUES (?)', [(i,) for i in range(4000)])\ndb.commit()\n"
                       "db.execute('SELECT * FROM t AS a JOIN t AS b USING (x) ORDER BY x DESC').fetchall()\n"
                       "subprocess.run(['true'])"]):
             with self.subTest(host=host[0]):
