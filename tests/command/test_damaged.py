@@ -7,12 +7,13 @@ usage: test_damaged.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 import contextlib
 import json
 import os
+import random
 import shutil
 import sqlite3
 
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from tool import Tool, main
+from tool import Tool, main, run
 from trace_file import START
 
 PLAN = """
@@ -60,6 +61,30 @@ class Damaged(Tool):
         self.assertIn("malformed", self.refused(1, "trace", path, TRACE))
         path = self.with_page("plan_nodes", PLAN)
         self.assertIn("malformed", self.refused(1, "export", path, "--format", "collapsed", "--plan", "-o", "-"))
+
+    def test_pages_of_samples(self):
+        """Any byte of them may be wrong: the command reads what it can, or says that it cannot."""
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            page, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'").fetchone()
+            size, = db.execute("PRAGMA page_size").fetchone()
+        self.assertIn("malformed", self.refused(1, "report", self.with_page("samples")))
+        with open(self.trace, "rb") as file:
+            whole = file.read()
+        chance, begin, words = random.Random(4), (page - 1) * size, []
+        cells = begin + int.from_bytes(whole[begin + 5:begin + 7], "big")
+        for _ in range(60):
+            damaged = bytearray(whole)
+            for _ in range(chance.randrange(1, 4)):
+                damaged[chance.choice((begin + chance.randrange(16), chance.randrange(cells, begin + size)))] = chance.choice(
+                    (0, 1, 127, 128, 255, chance.randrange(256)))
+            path = os.path.join(self.folder, "damaged.trace")
+            with open(path, "wb") as file:
+                file.write(damaged)
+            code, _, err = run("export", path, "--format", "collapsed", "-o", "-")
+            self.assertIn(code, (0, 1), err)
+            words.append(err.partition(path + ": ")[2] if code else "")
+        self.assertEqual(len({word for word in words if word}), 1, words)  # 'malformed', and no other words
+        self.assertIn("", words)
 
     def test_shares_of_a_plan(self):
         """-500 of 500, and 1000."""

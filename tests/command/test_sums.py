@@ -592,7 +592,27 @@ class Sums(Tool):
                                     wait=series == 3 and 4 | 3 << 8, wait_ns=series == 3 and number)
         self.insert_samples(0, 4)
         self.insert_samples(1, 2)  # not in its time
+        # Records of every length, in a tree with inner pages; the first ones are without the last column.
+        for view, in self.db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall():
+            self.db.execute(f"DROP VIEW {view}")
+        for column in "transaction_number", "span", "wait":
+            self.db.execute(f"ALTER TABLE samples DROP COLUMN {column}")
+        self.insert_samples(2, 3)
+        for column in "wait", "span", "transaction_number":
+            self.db.execute(f"ALTER TABLE samples ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+        for bits in range(0, 51):
+            for size in 1 << bits, -1 << bits, (1 << bits) - 1:
+                self.insert_samples(2, 20, 1 + bits % 3, size=size, labels=bits % 5)
         self.db.commit()
+        self.db.execute("PRAGMA page_size = 512")
+        self.db.execute("VACUUM")
+        self.compare_sums()
+        self.db.execute("PRAGMA journal_mode = WAL")  # then the command reads rows with SQL
+        self.insert_samples(1, 1)
+        self.db.commit()
+        self.compare_sums()
+
+    def compare_sums(self):
         for label in (), ("tenant=acme",), ("tenant=other",):
             done = subprocess.run([os.environ["SELECTED_SUMS"], self.trace, *label], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)

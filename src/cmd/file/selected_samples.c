@@ -3,8 +3,8 @@
  * The next sample of a thread is mostly of the same run, and numbers of rows mostly have no gaps: these are
  * tried before a search.
  *
- * SQLite hands the rows to an aggregate function, which takes half the time of sqlite3_step() and a call for
- * each column of a row.
+ * The rows come from the pages of the file, or, if it has a log or a writer, from SQLite to an aggregate
+ * function, which takes half the time of sqlite3_step() and a call for each column of a row.
  */
 #include "cmd/file/selected_samples.h"
 
@@ -15,6 +15,7 @@
 #include "base/search.h"
 #include "base/tally.h"
 #include "base/vector.h"
+#include "cmd/file/table_pages.h"
 
 struct label_set {
 	int64_t labels;
@@ -42,30 +43,31 @@ struct stacks {
 	VECTOR(int64_t) ids;
 };
 
-/* The arguments of the function, which are there if a column is wanted that needs them: 0, always. */
-#define ARGUMENTS(ARGUMENT)                                                                                  \
-	ARGUMENT(TIME, "timestamp_ns", 0)                                                                    \
-	ARGUMENT(SERIES, "series", 0)                                                                        \
-	ARGUMENT(QUERY, "query", 0)                                                                          \
-	ARGUMENT(WEIGHT, "weight", 0)                                                                        \
-	ARGUMENT(SIZE, "size", 0)                                                                            \
-	ARGUMENT(STACK, "stack", SELECTED_STACK | SELECTED_CHECKPOINT | SELECTED_SPILL)                      \
-	ARGUMENT(LABELS, "labels", SELECTED_LABELS)                                                          \
-	ARGUMENT(OPCODE, "opcode", SELECTED_NODE)                                                            \
-	ARGUMENT(WAIT, "wait", SELECTED_WAIT | SELECTED_CHECKPOINT)                                          \
-	ARGUMENT(WAIT_NS, "wait_ns", SELECTED_WAIT_NS)                                                       \
-	ARGUMENT(TRUNCATED, "truncated", SELECTED_TRUNCATED)                                                 \
-	ARGUMENT(CONTEXT, "context", SELECTED_CONTEXT)                                                       \
-	ARGUMENT(SPAN, "span", SELECTED_SPAN)
+/* The columns of the table that are read if a column is wanted that needs them: 0, always. */
+#define READ_COLUMNS(COLUMN)                                                                                 \
+	COLUMN(TIME, "timestamp_ns", 0)                                                                      \
+	COLUMN(SERIES, "series", 0)                                                                          \
+	COLUMN(QUERY, "query", 0)                                                                            \
+	COLUMN(WEIGHT, "weight", 0)                                                                          \
+	COLUMN(SIZE, "size", 0)                                                                              \
+	COLUMN(STACK, "stack", SELECTED_STACK | SELECTED_CHECKPOINT | SELECTED_SPILL)                        \
+	COLUMN(LABELS, "labels", SELECTED_LABELS)                                                            \
+	COLUMN(OPCODE, "opcode", SELECTED_NODE)                                                              \
+	COLUMN(WAIT, "wait", SELECTED_WAIT | SELECTED_CHECKPOINT)                                            \
+	COLUMN(WAIT_NS, "wait_ns", SELECTED_WAIT_NS)                                                         \
+	COLUMN(TRUNCATED, "truncated", SELECTED_TRUNCATED)                                                   \
+	COLUMN(CONTEXT, "context", SELECTED_CONTEXT)                                                         \
+	COLUMN(SPAN, "span", SELECTED_SPAN)
 #define POINTER "selected_samples"
-#define ARGUMENT_ENUM(name, column, needed_by) OF_##name,
-#define ARGUMENT_ROW(name, column, needed_by) { column, needed_by },
+#define TABLE "samples"
+#define COLUMN_ENUM(name, column, needed_by) OF_##name,
+#define COLUMN_ROW(name, column, needed_by) { column, needed_by },
 
-enum argument { ARGUMENTS(ARGUMENT_ENUM) ARGUMENT_COUNT };
+enum column { READ_COLUMNS(COLUMN_ENUM) COLUMN_COUNT };
 static const struct {
 	const char *column;
 	unsigned needed_by;
-} arguments[] = { ARGUMENTS(ARGUMENT_ROW) };
+} read_columns[] = { READ_COLUMNS(COLUMN_ROW) };
 
 struct selected_samples {
 	sqlite3 *db;
@@ -74,7 +76,7 @@ struct selected_samples {
 	void *context;
 	bool is_read, has_nodes, has_phases, has_checkpoints, has_spills;
 	bool is_all;
-	uint8_t places[ARGUMENT_COUNT];        /* among the function's arguments; 0: not there */
+	const char *columns[COLUMN_COUNT];     /* NULL: it is not read */
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in none, or in one that is not there */
@@ -448,41 +450,33 @@ static bool is_on(const struct stacks *stacks, const struct selected_sample *sam
 	return at < count && ids[at] == sample->stack;
 }
 
-/* 0 of a column that is not needed. */
-static int64_t value_of(const struct selected_samples *samples, sqlite3_value **row, enum argument argument)
-{
-	const uint8_t place = samples->places[argument];
-
-	return place ? sqlite3_value_int64(row[place]) : 0;
-}
-
 /* The sample of the row, unless it is not selected. */
-static int read_sample(struct selected_samples *samples, sqlite3_value **row, struct selected_sample *read,
+static int read_sample(struct selected_samples *samples, const int64_t *row, struct selected_sample *read,
                        bool *is_selected)
 {
-	const int64_t time_ns = value_of(samples, row, OF_TIME);
-	struct selected_series *series = find_series(samples, value_of(samples, row, OF_SERIES));
+	const int64_t time_ns = row[OF_TIME];
+	struct selected_series *series = find_series(samples, row[OF_SERIES]);
 	struct selected_run *run;
 
 	*is_selected = false;
-	if (!series || !(run = run_of(samples, series, value_of(samples, row, OF_QUERY), time_ns)))
+	if (!series || !(run = run_of(samples, series, row[OF_QUERY], time_ns)))
 		return SQLITE_OK;
-	const int64_t labels = value_of(samples, row, OF_LABELS);
+	const int64_t labels = row[OF_LABELS];
 	if (samples->labels.count && !is_under_label(samples, run->comment, labels))
 		return SQLITE_OK;
 	*is_selected = true;
 	*read = (struct selected_sample){
 		.time_ns = time_ns,
-		.weight = value_of(samples, row, OF_WEIGHT),
-		.size = value_of(samples, row, OF_SIZE),
-		.stack = value_of(samples, row, OF_STACK),
+		.weight = row[OF_WEIGHT],
+		.size = row[OF_SIZE],
+		.stack = row[OF_STACK],
 		.labels = labels,
-		.opcode = value_of(samples, row, OF_OPCODE),
-		.wait = value_of(samples, row, OF_WAIT),
-		.wait_ns = value_of(samples, row, OF_WAIT_NS),
-		.is_truncated = value_of(samples, row, OF_TRUNCATED),
-		.context = value_of(samples, row, OF_CONTEXT),
-		.span = value_of(samples, row, OF_SPAN),
+		.opcode = row[OF_OPCODE],
+		.wait = row[OF_WAIT],
+		.wait_ns = row[OF_WAIT_NS],
+		.is_truncated = row[OF_TRUNCATED],
+		.context = row[OF_CONTEXT],
+		.span = row[OF_SPAN],
 		.run = run,
 		.series = series,
 	};
@@ -494,22 +488,36 @@ static int read_sample(struct selected_samples *samples, sqlite3_value **row, st
 	return code || !samples->has_phases ? code : set_phase(samples, read);
 }
 
-static void take_row(sqlite3_context *context, int argc, sqlite3_value **row)
+static int take_values(void *context, const int64_t *row)
 {
-	struct selected_samples *samples = sqlite3_value_pointer(row[0], POINTER);
+	struct selected_samples *samples = context;
 	struct selected_sample read;
 	bool is_selected = false;
-	const int code = samples ? read_sample(samples, row, &read, &is_selected) : SQLITE_MISUSE;
+	const int code = read_sample(samples, row, &read, &is_selected);
 
-	(void)argc;
-	if (code == SQLITE_MISUSE)
-		sqlite3_result_error_code(context, code);
-	else if (code == SQLITE_NOMEM)
+	return !code && is_selected && !samples->take(samples->context, &read) ? SQLITE_ABORT : code;
+}
+
+static void set_result(sqlite3_context *context, const struct selected_samples *samples, int code)
+{
+	if (code == SQLITE_NOMEM)
 		sqlite3_result_error_nomem(context);
-	else if (code)
+	else if (code == SQLITE_ERROR)
 		sqlite3_result_error(context, sqlite3_errmsg(samples->db), -1);
-	else if (is_selected && !samples->take(samples->context, &read))
-		sqlite3_result_error_code(context, SQLITE_ABORT);
+	else if (code)
+		sqlite3_result_error_code(context, code);
+}
+
+/* An aggregate function of the source and the columns that are read. */
+static void take_row(sqlite3_context *context, int argc, sqlite3_value **values)
+{
+	struct selected_samples *samples = sqlite3_value_pointer(values[0], POINTER);
+	int64_t row[COLUMN_COUNT] = { 0 };
+
+	for (int i = 0, next = 1; samples && i < COLUMN_COUNT && next < argc; i++)
+		if (samples->columns[i])
+			row[i] = sqlite3_value_int64(values[next++]);
+	set_result(context, samples, samples ? take_values(samples, row) : SQLITE_MISUSE);
 }
 
 static void end_rows(sqlite3_context *context)
@@ -517,24 +525,40 @@ static void end_rows(sqlite3_context *context)
 	sqlite3_result_null(context);
 }
 
+/* A function, so that the connection has the message of an error. */
+static void take_pages(sqlite3_context *context, int argc, sqlite3_value **values)
+{
+	struct selected_samples *samples = sqlite3_value_pointer(values[0], POINTER);
+
+	(void)argc;
+	set_result(context, samples,
+	           samples ? table_pages_each(samples->db, TABLE, samples->columns, COLUMN_COUNT,
+	                                      samples->is_all ? INT64_MIN : samples->first_ns,
+	                                      samples->is_all ? INT64_MAX : samples->last_ns, take_values,
+	                                      samples)
+	                   : SQLITE_MISUSE);
+}
+
 /* The columns that are not needed are not read. */
 static int prepare_rows(struct selected_samples *samples, unsigned columns, sqlite3_stmt **rows)
 {
 	sqlite3_str *text = sqlite3_str_new(samples->db);
-	uint8_t count = 0;
+	const bool has_pages = table_pages_root(samples->db, TABLE);
 
 	if (samples->labels.count)
 		columns |= SELECTED_LABELS;
-	sqlite3_str_appendall(text, "SELECT takeSample(?3");
-	for (size_t i = 0; i < ARGUMENT_COUNT; i++) {
-		const bool is_needed = !arguments[i].needed_by || arguments[i].needed_by & columns;
+	sqlite3_str_appendall(text, has_pages ? "SELECT takeSamplePages(?3" : "SELECT takeSample(?3");
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		const bool is_needed = !read_columns[i].needed_by || read_columns[i].needed_by & columns;
 
-		samples->places[i] = is_needed ? ++count : 0;
-		if (is_needed)
-			sqlite3_str_appendf(text, ", %s", arguments[i].column);
+		samples->columns[i] = is_needed ? read_columns[i].column : NULL;
+		if (is_needed && !has_pages)
+			sqlite3_str_appendf(text, ", %s", read_columns[i].column);
 	}
-	sqlite3_str_appendall(text, ") FROM samples");
-	if (!samples->is_all)
+	sqlite3_str_appendall(text, ")");
+	if (!has_pages)
+		sqlite3_str_appendall(text, " FROM " TABLE);
+	if (!has_pages && !samples->is_all)
 		sqlite3_str_appendall(text, " WHERE timestamp_ns BETWEEN ?1 AND ?2");
 	char *sql = sqlite3_str_finish(text);
 	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, rows, NULL) : SQLITE_NOMEM;
@@ -579,6 +603,11 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 
 int selected_samples_add(sqlite3 *db)
 {
-	return sqlite3_create_function_v2(db, "takeSample", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, NULL,
-	                                  take_row, end_rows, NULL);
+	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
+	const int code =
+		sqlite3_create_function_v2(db, "takeSample", -1, flags, NULL, NULL, take_row, end_rows, NULL);
+
+	return code ? code
+	            : sqlite3_create_function_v2(db, "takeSamplePages", 1, flags, NULL, take_pages, NULL,
+	                                         NULL, NULL);
 }

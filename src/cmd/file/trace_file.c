@@ -85,6 +85,11 @@ char *trace_file_uri(const char *path)
 	return sqlite3_str_finish(uri);
 }
 
+bool trace_file_is_immutable(sqlite3 *db)
+{
+	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
+}
+
 /* SQLite reads nothing of it. */
 static int open_unread(const char *path, sqlite3 **db)
 {

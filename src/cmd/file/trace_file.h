@@ -38,6 +38,9 @@ int trace_file_complain(const char *path);
 /* Whether a process has the file open in WAL mode, as one that writes samples does. */
 bool trace_file_is_in_use(const char *path);
 
+/* Whether SQLite reads the file as one that nobody writes, without locks and without a log. */
+bool trace_file_is_immutable(sqlite3 *db);
+
 /* The meaning of addresses in an open file, until it is closed. NULL: it was opened without functions. */
 const struct address_space *trace_file_space(sqlite3 *db);
 

@@ -67,11 +67,6 @@ static void close_state(struct push_file *file)
 	file->has_state = false;
 }
 
-static bool is_immutable(sqlite3 *db)
-{
-	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
-}
-
 static int64_t newest_name(const struct push_file *file)
 {
 	return database_number(file->db, "SELECT max(id) FROM names", 0);
@@ -82,7 +77,7 @@ static int64_t newest_name(const struct push_file *file)
 static bool must_reopen(const struct push_file *file, const struct push_sight *now)
 {
 	return now->inode != file->seen.inode || now->device != file->seen.device ||
-	       (is_immutable(file->db) ? !is_same(now, &file->seen) : newest_name(file) != file->newest_name);
+	       (trace_file_is_immutable(file->db) ? !is_same(now, &file->seen) : newest_name(file) != file->newest_name);
 }
 
 int push_files_open(struct push_file *file)
