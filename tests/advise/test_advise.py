@@ -67,6 +67,16 @@ class Advise(Recording):
     def of_kind(self, rows, kind):
         return [row["sql"] for row in rows if row["kind"] == kind]
 
+    def rows_with(self, *wanted):
+        """Its rows, in which all of these indexes are: with more time for measurements, which other processes may have most of."""
+        for seconds in "12s", "60s", "300s":
+            rows = self.rows_of(seconds=seconds)
+            lacks = [begin for begin in wanted if not any(begin in index for index in self.of_kind(rows, "index"))]
+            if not lacks:
+                break
+        self.assertEqual(lacks, [], "\n".join(map(str, rows)))
+        return rows
+
 
 class Programs(Advise):
     def check(self, name):
@@ -76,13 +86,10 @@ class Programs(Advise):
         logged = ("--setting", "log_query_parameters=1") if name == "chat" else ()
         self.record(PYTHON, "-B", programs.__file__, name, self.database, options=(*OPTIONS, *logged))
         before = content(self.databases)
-        rows = self.rows_of(seconds="12s")
+        rows = self.rows_with(*('ON "%s"("%s"' % (table, '", "'.join(columns)) for table, *columns in program.best))
         self.assertEqual(content(self.databases), before)
         indexes = self.of_kind(rows, "index")
         found = "\n".join(str(row) for row in rows)
-        for table, *columns in program.best:
-            wanted = 'ON "%s"("%s"' % (table, '", "'.join(columns))
-            self.assertTrue(any(wanted in index for index in indexes), (name, wanted, found))
         if not program.best:
             self.assertEqual(indexes, [], (name, found))
         self.assertEqual(self.of_kind(rows, "not replayed"), [], (name, found))
@@ -106,8 +113,7 @@ class Untouched(Advise):
 
     def expect_advice(self):
         before = content(self.databases)
-        indexes = self.of_kind(self.rows_of(), "index")
-        self.assertTrue(any('"orders"("customer_id"' in index for index in indexes), indexes)
+        self.rows_with('"orders"("customer_id"')
         self.assertEqual(content(self.databases), before)
 
     def leave(self, pragmas, change):
@@ -202,8 +208,7 @@ class Values(Advise):
                   + "SELECT i, iif(i % 3000 = 0, 'ready', 'done'), 'some data of a job ' || i FROM n;")
         self.record_python("for i in range(30):\n    db.execute('SELECT max(data) FROM jobs WHERE state = ?', ('ready',)).fetchall()\n",
                            "--setting", "log_query_parameters=1")
-        rows = self.rows_of()
-        self.assertTrue(any('"jobs"("state"' in index for index in self.of_kind(rows, "index")), rows)
+        self.rows_with('"jobs"("state"')
 
     def test_not_replayed(self):
         self.make(programs.SHOP)
@@ -220,8 +225,7 @@ class Values(Advise):
                   "INSERT INTO children " + programs.ROWS % 20000 + "SELECT i, 1000 + i % 1000, 'text' FROM n;")
         self.record_python("db.execute('PRAGMA foreign_keys = 1')\ndb.execute('BEGIN')\nfor i in range(100):\n"
                            "    db.execute('DELETE FROM parents WHERE id = ?', (i + 1,))\ndb.execute('COMMIT')\n")
-        rows = self.rows_of()
-        self.assertTrue(any('"children"("parent")' in index for index in self.of_kind(rows, "index")), rows)
+        self.rows_with('"children"("parent")')
 
     def test_unused_index(self):
         self.make(programs.EVENTS + "".join("CREATE INDEX unused%d ON events(payload, kind, %s);" % (i, column)
