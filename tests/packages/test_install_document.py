@@ -99,7 +99,7 @@ class InstallDocument(unittest.TestCase):
     @unittest.skipUnless(shutil.which("apt"), "no apt")
     def test_debian_package(self):
         """With the ways to load the extension, which is in the loader's path then."""
-        (apt,), _, _, _ = TABLE
+        (apt,), _, _, _, _ = TABLE
         shell, ruby, php, run_php = BLOCKS["Load the extension"]
         lines = "cd /var/tmp/work\n" + CHECK + shell
         if shutil.which("ruby"):
@@ -112,18 +112,18 @@ class InstallDocument(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("apt"), "no apt")
     def test_dockerfile(self):
-        lines = BLOCKS["Packages"][2]
+        lines = BLOCKS["Packages"][3]
         script = re.sub("^COPY ", "cp ", re.sub("^RUN ", "", lines, flags=re.MULTILINE), flags=re.MULTILINE)
         self.assertEqual(len(re.findall("^(COPY|RUN) ", lines, re.MULTILINE)), len(lines.splitlines()))
         self.expect_works(in_copy(script + "cd /var/tmp/work\n" + CHECK, cwd=PACKAGES))
 
     def test_tar(self):
-        _, (install,), _, _ = TABLE
+        _, (install,), _, _, _ = TABLE
         self.expect_works(in_copy("tar -xzf %s/queryprof-*.tar.gz\ncd queryprof-*\n%s\ncd /var/tmp/work\n%s" % (PACKAGES, install, CHECK)))
 
     @unittest.skipUnless(shutil.which("npm"), "no npm")
     def test_npm(self):
-        _, _, (install, run), _ = TABLE
+        _, _, (install, run), _, _ = TABLE
         out = in_copy("cp %s/*.tgz .\necho '{}' >package.json\n%s\n%s --help\n%scat >app.js <<'EOF'\n%sEOF\nnode app.js\n"
                       % (PACKAGES, install, run, re.sub("^queryprof", run, CHECK, flags=re.MULTILINE), CONNECTION + BLOCKS["Packages"][0]))
         self.expect_works(out)
@@ -131,8 +131,13 @@ class InstallDocument(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists("/usr/bin/pip"), "no pip of the system's Python")
     def test_wheel(self):
-        _, _, _, (install,) = TABLE
+        _, _, _, (install,), _ = TABLE
         self.expect_works(in_copy("cp %s/*.whl .\n%s\n%scat >app.py <<'EOF'\n%sEOF\npython3 app.py\n" % (PACKAGES, install, CHECK, BLOCKS["Packages"][1])))
+
+    @unittest.skipUnless(shutil.which("gem"), "no gem")
+    def test_gem(self):
+        _, _, _, _, (install,) = TABLE
+        self.expect_works(in_copy("cp %s/*.gem .\n%s\n%scat >app.rb <<'EOF'\n%sEOF\nruby app.rb\n" % (PACKAGES, install, CHECK, BLOCKS["Packages"][2])))
 
 
 if __name__ == "__main__":
