@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/advise/node_times.h"
 #include "cmd/complete.h"
 #include "cmd/line/command.h"
 #include "cmd/line/help.h"
@@ -69,6 +70,11 @@ static int run(int argc, char **argv)
 	if (strcmp(name, "--complete") == 0 && argc > 2) {
 		memory_limit_set();
 		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
+	}
+	/* Of `analyze`, for itself. */
+	if (strcmp(name, "--run-statement") == 0) {
+		memory_limit_set();
+		return node_times_run(argc - 2, argv + 2);
 	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;

@@ -111,6 +111,7 @@ ALIKE = (
     ("top", 1, ("top", "now.trace")),
     ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
     ("advise", 1, ("advise", "plans.trace", "--database", "nowhere.db")),
+    ("analyze", 1, ("analyze", "nowhere.db", "SELECT 1")),
 )
 
 

@@ -29,6 +29,11 @@ advise app.trace
 advise app.trace --database app.trace --for 1
 advise app.trace --database app.trace --for 10ms
 advise app.trace --database nowhere.db
+analyze
+analyze app.db
+analyze nowhere.db 'SELECT 1'
+analyze nowhere.db 'SELECT 1' --for 10ms
+analyze nowhere.db 'SELECT 1' --pragma journal_mode=wal
 queries app.trace more most
 queries app.trace --limit
 queries app.trace --limit x

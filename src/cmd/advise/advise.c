@@ -20,13 +20,14 @@
 
 #define TIME_DEFAULT INT64_C(60000000000)
 
-static const char *database, *for_time, *format_name;
+static const char *database, *for_time, *format_name, *live;
 
 static const struct command_option options[] = {
 	COMMAND_OPTION(
 		"database", "DATABASE", OPTION_FILE, &database,
 		"the database on which the statements ran; it is copied, and nothing else is done with it"),
 	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &for_time, "how long to measure (default 1min)"),
+	PRIVATE_COPY_LIVE_OPTION(&live),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
@@ -219,7 +220,7 @@ static int run(int argc, char **argv)
 	}
 	result = workload_read(&workload, argv[0], database);
 	if (!result)
-		result = private_copies_make("advise", database, &copies);
+		result = private_copies_make("advise", database, 2, live, &copies);
 	if (!result) {
 		limits_set("advise", copies.bytes, ns);
 		result = measure(&copies, &workload, ns);
@@ -240,7 +241,8 @@ const struct command command_advise = {
 		"too.\n\n"
 		"advise copies the database, its log and its journal as bytes into a folder in TMPDIR, and "
 		"removes the folder at the end. It writes, creates and locks nothing next to the database. "
-		"If a process has the database open, advise refuses. It cannot see which files the "
+		"If a process has the database open, advise refuses, unless --live is given. It cannot see "
+		"which files the "
 		"processes of other users have open, but it sees their locks, and it refuses if the files "
 		"change meanwhile.\n\n"
 		"Statements run with the values of their parameters if these were recorded (record "

@@ -42,7 +42,7 @@ static bool measure(const struct chooser *chooser, const struct recorded *one, i
 {
 	const struct side sides[2] = { { &chooser->connections[0], prepare, one },
 		                       { &chooser->connections[1], prepare, one } };
-	const struct turns_limit limit = { ns, chooser->run_ns, 0.01 };
+	const struct turns_limit limit = { ns, chooser->run_ns, 6, 0.01 };
 
 	return turns_take(turns, sides, one->variants, &limit);
 }

@@ -159,6 +159,18 @@ static void keep_error(struct connection *connection)
 	text_blank_controls(connection->error);
 }
 
+bool connection_can_run(const char *text)
+{
+	static const char *const words[] = { "SELECT",  "INSERT", "UPDATE", "DELETE",
+		                             "REPLACE", "WITH",   "VALUES" };
+
+	text = text_skip_comments(text);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!sqlite3_strnicmp(text, words[i], (int)strlen(words[i])))
+			return true;
+	return false;
+}
+
 sqlite3_stmt *connection_prepare(struct connection *connection, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;

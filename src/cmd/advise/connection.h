@@ -44,6 +44,9 @@ int connection_run(struct connection *connection, const char *sql);
 sqlite3_value *connection_value(struct connection *connection, const char *sql);
 int64_t connection_number(struct connection *connection, const char *sql, int64_t otherwise);
 
+/* Whether the text begins as a statement that only reads or changes rows. */
+bool connection_can_run(const char *text);
+
 /* A recorded statement. NULL: connection->error has the reason. */
 sqlite3_stmt *connection_prepare(struct connection *connection, const char *sql);
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdbool.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/ui/complain.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/ui/progress.h"
 #include "store/file/lock_bytes.h"
+
+#define LIVE_WAIT_MS 5000 /* for a lock of another process */
 
 /* The database and what SQLite has next to it, except for -shm, which SQLite makes from the log. */
 enum { MAIN, LOG, JOURNAL, PARTS };
@@ -72,10 +76,10 @@ static bool has_open(const char *process, const struct source *source)
 
 static int complain_of_use(const struct source *source, const char *who)
 {
-	return complain(
-		"%s: %s: %s; a copy could be of two moments. Stop it, or name a copy: sqlite3 DATABASE "
-		"'.backup COPY'",
-		source->command, source->given, who);
+	return complain("%s: %s: %s; a copy could be of two moments. Stop it, or give --live, which locks "
+	                "the database for "
+	                "reading while it is copied",
+	                source->command, source->given, who);
 }
 
 static int check_unused(const struct source *source)
@@ -203,9 +207,9 @@ static int64_t bytes_of(const struct source *source)
 }
 
 /* The copies, indexes on one of them, and what SQLite sorts to build one. */
-static int check_space(const struct source *source, const char *folder)
+static int check_space(const struct source *source, int64_t bytes, int count, const char *folder)
 {
-	const int64_t needed = PRIVATE_COPIES * bytes_of(source) + bytes_of(source) + (16 << 20);
+	const int64_t needed = (count + 1) * bytes + (16 << 20);
 	struct statvfs space;
 
 	if (statvfs(folder, &space) != 0)
@@ -238,7 +242,7 @@ static bool copy_bytes(int from, int to)
 
 static int copy_all(const struct source *source, const struct private_copies *copies)
 {
-	for (int copy = 0; copy < PRIVATE_COPIES; copy++)
+	for (int copy = 0; copy < copies->count; copy++)
 		for (int i = 0; i < PARTS; i++) {
 			char *path = source->fds[i] >= 0
 			                     ? text_format("%s%s", copies->paths[copy], suffixes[i])
@@ -286,36 +290,121 @@ static int make_folder(const char *command, struct private_copies *copies)
 		rmdir(copies->folder);
 		return complain("%s: the process that removes the copies: %s", command, strerror(errno));
 	}
-	for (int i = 0; i < PRIVATE_COPIES; i++)
+	for (int i = 0; i < copies->count; i++)
 		if (!(copies->paths[i] = text_format("%s/%d.db", copies->folder, i)))
 			return complain("%s: out of memory", command);
 	return COMMAND_FINE;
 }
 
-int private_copies_make(const char *command, const char *path, struct private_copies *copies)
+/* From files that nobody else uses. */
+static int copy_unused(struct source *source, struct private_copies *copies)
 {
-	struct source source = { .command = command, .given = path };
+	int result = open_source(source);
+
+	if (!result)
+		result = check_unused(source);
+	if (!result)
+		result = check_space(source, bytes_of(source), copies->count, copies->folder);
+	if (!result)
+		result = copy_all(source, copies);
+	if (!result)
+		result = check_unused(source);
+	if (!result && !is_unchanged(source))
+		result = complain_of_use(source, "it changed while it was copied");
+	copies->bytes = bytes_of(source);
+	return result;
+}
+
+/* --- of a database in use ---------------------------------------------------------------------------------
+ */
+
+/* SQLite's own backup in one step, which is one read transaction. */
+static int back_up(const struct source *source, sqlite3 *from, const char *path)
+{
+	sqlite3 *to = NULL;
+	int code = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix");
+	sqlite3_backup *backup = code ? NULL : sqlite3_backup_init(to, "main", from, "main");
+
+	if (backup) {
+		sqlite3_backup_step(backup, -1);
+		code = sqlite3_backup_finish(backup);
+	} else {
+		code = sqlite3_errcode(to);
+	}
+	if (code)
+		complain("%s: %s: %s", source->command, source->given,
+		         to ? sqlite3_errmsg(to) : sqlite3_errstr(code));
+	sqlite3_close(to);
+	return code ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+static bool is_wal(sqlite3 *db)
+{
+	sqlite3_stmt *row = NULL;
+	bool is = false;
+
+	if (sqlite3_prepare_v2(db, "PRAGMA journal_mode", -1, &row, NULL) == SQLITE_OK &&
+	    sqlite3_step(row) == SQLITE_ROW)
+		is = !strcmp((const char *)sqlite3_column_text(row, 0), "wal");
+	sqlite3_finalize(row);
+	return is;
+}
+
+/* The first copy by SQLite, the others of it. No descriptor of the database may be closed while SQLite has
+ * locks. */
+static int copy_live(const struct source *source, struct private_copies *copies)
+{
+	sqlite3 *from = NULL;
+	struct stat state;
+	int result = COMMAND_FAILED;
+
+	if (stat(source->given, &state) != 0)
+		return complain("%s: %s: %s", source->command, source->given, strerror(errno));
+	copies->bytes = state.st_size;
+	if (check_space(source, copies->bytes, copies->count, copies->folder))
+		return COMMAND_FAILED;
+	if (sqlite3_open_v2(source->given, &from, SQLITE_OPEN_READONLY, "unix") == SQLITE_OK) {
+		sqlite3_busy_timeout(from, LIVE_WAIT_MS);
+		const bool wal = is_wal(from);
+		const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+
+		result = back_up(source, from, copies->paths[0]);
+		if (!result)
+			fprintf(stderr, "queryprof: %s: --live: %s was locked for reading for %.3f s; %s\n",
+			        source->command, source->given,
+			        (double)(clock_ns(CLOCK_MONOTONIC) - began) / 1e9,
+			        wal ? "no checkpoint could reset its WAL meanwhile"
+			            : "no process could write to it meanwhile");
+	} else {
+		complain("%s: %s: %s", source->command, source->given, sqlite3_errmsg(from));
+	}
+	sqlite3_close(from);
+	for (int i = 1; !result && i < copies->count; i++) {
+		struct source first = { .command = source->command,
+			                .given = copies->paths[0],
+			                .fds = { -1, -1, -1 } };
+		struct private_copies other = { .count = 1, .paths = { copies->paths[i] } };
+
+		result = open_source(&first);
+		if (!result)
+			result = copy_all(&first, &other);
+		close_source(&first);
+	}
+	return result;
+}
+
+int private_copies_make(const char *command, const char *path, int count, bool is_live,
+                        struct private_copies *copies)
+{
+	struct source source = { .command = command, .given = path, .fds = { -1, -1, -1 } };
 	int result;
 
-	*copies = (struct private_copies){ .keeper.alive = -1 };
+	*copies = (struct private_copies){ .count = count, .keeper.alive = -1 };
 	progress_begin("copying the database");
 	/* The keeper begins before the files are open, or it would have them open, too. */
 	result = make_folder(command, copies);
-	for (int i = 0; i < PARTS; i++)
-		source.fds[i] = -1;
 	if (!result)
-		result = open_source(&source);
-	if (!result)
-		result = check_unused(&source);
-	if (!result)
-		result = check_space(&source, copies->folder);
-	if (!result)
-		result = copy_all(&source, copies);
-	if (!result)
-		result = check_unused(&source);
-	if (!result && !is_unchanged(&source))
-		result = complain_of_use(&source, "it changed while it was copied");
-	copies->bytes = bytes_of(&source);
+		result = is_live ? copy_live(&source, copies) : copy_unused(&source, copies);
 	close_source(&source);
 	if (result)
 		private_copies_remove(copies);
@@ -325,7 +414,7 @@ int private_copies_make(const char *command, const char *path, struct private_co
 void private_copies_remove(struct private_copies *copies)
 {
 	keeper_clean_up(&copies->keeper);
-	for (int i = 0; i < PRIVATE_COPIES; i++)
+	for (int i = 0; i < PRIVATE_COPIES_MAX; i++)
 		free(copies->paths[i]);
 	free(copies->folder);
 	*copies = (struct private_copies){ .keeper.alive = -1 };

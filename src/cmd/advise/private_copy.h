@@ -9,22 +9,32 @@
 #ifndef QUERYPROF_CMD_ADVISE_PRIVATE_COPY_H
 #define QUERYPROF_CMD_ADVISE_PRIVATE_COPY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cmd/ui/keeper.h"
 
-#define PRIVATE_COPIES 2
+#define PRIVATE_COPIES_MAX 2
 
 struct private_copies {
 	char *folder;
-	char *paths[PRIVATE_COPIES];
+	int count;
+	char *paths[PRIVATE_COPIES_MAX];
 	int64_t bytes;        /* of the database and its log */
 	struct keeper keeper; /* removes the folder */
 };
 
-/* Makes the copies in a private folder in TMPDIR. `command` begins each complaint. If another process has the
- * database open, or changes it meanwhile, it is refused. A command_result. */
-int private_copies_make(const char *command, const char *path, struct private_copies *copies);
+#define PRIVATE_COPY_LIVE_OPTION(variable)                                                                   \
+	COMMAND_FLAG("live", (variable),                                                                     \
+	             "copy the database although a process has it open: it is locked for reading while it "  \
+	             "is copied, and nobody can write to it if it has no WAL")
+
+/* Makes so many copies in a private folder in TMPDIR. `command` begins each complaint. If another process has
+ * the database open, or changes it meanwhile, it is refused. A command_result.
+ *
+ * is_live: it may be open. SQLite then reads it in one transaction, whose lock the messages name. */
+int private_copies_make(const char *command, const char *path, int count, bool is_live,
+                        struct private_copies *copies);
 
 /* Removes them. They are removed, too, if this process ends in any other way. */
 void private_copies_remove(struct private_copies *copies);

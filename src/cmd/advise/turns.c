@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/advise/turns.h"
 
-#define PAIRS_MIN 6
 #define PAIRS_MAX 3000
 
 static bool run(const struct side *side, int variant, const struct turns_limit *limit, double *ns,
@@ -23,7 +22,7 @@ static bool is_enough(const struct turns *turns, const struct turns_limit *limit
 	const double error = sums_error(&turns->saved);
 
 	return turns->saved.count >= PAIRS_MAX ||
-	       (turns->saved.count >= PAIRS_MIN && error <= limit->error * turns->before.mean);
+	       (turns->saved.count >= limit->pairs && error <= limit->error * turns->before.mean);
 }
 
 bool turns_take(struct turns *turns, const struct side sides[2], int variants,

@@ -25,6 +25,7 @@ struct turns {
 
 struct turns_limit {
 	int64_t ns, run_ns; /* for all, for one run */
+	int64_t pairs;      /* at least, if the time suffices */
 	double error;       /* enough: a standard error of `saved`, as a part of the time before */
 };
 

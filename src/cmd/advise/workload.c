@@ -119,24 +119,12 @@ static void refuse(struct recorded *one, const char *reason)
 		one->reason = strdup(reason);
 }
 
-static bool is_replayable(const char *text)
-{
-	static const char *const words[] = { "SELECT",  "INSERT", "UPDATE", "DELETE",
-		                             "REPLACE", "WITH",   "VALUES" };
-
-	text = text_skip_comments(text);
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (!sqlite3_strnicmp(text, words[i], (int)strlen(words[i])))
-			return true;
-	return false;
-}
-
 static void prepare_one(struct recorded *one, struct connection *connection)
 {
 	sqlite3_stmt *statement;
 	char *unknown = NULL;
 
-	if (!is_replayable(one->texts[0])) {
+	if (!connection_can_run(one->texts[0])) {
 		one->is_other = true;
 		one->variants = 0;
 		return;

@@ -5,8 +5,8 @@
 #ifndef QUERYPROF_CMD_UI_LIMITS_H
 #define QUERYPROF_CMD_UI_LIMITS_H
 
-/* This process gets half of the machine's memory at most: with more, a trace file of a stranger would make the
- * machine swap; so it ends the command as out of memory. */
+/* This process gets half of the machine's memory at most: with more, a trace file of a stranger would make
+ * the machine swap; so it ends the command as out of memory. */
 void memory_limit_set(void);
 
 /* As it was before, for another program that this process starts or becomes. */

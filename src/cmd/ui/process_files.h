@@ -19,7 +19,8 @@ FILE *process_file(pid_t process, pid_t thread, const char *name);
  * NULL as opendir(), which the next one takes for an empty folder. */
 DIR *process_folder(pid_t process, const char *name);
 
-/* The next number, in no order; -1: there is none left, and the folder was closed. closedir() leaves earlier. */
+/* The next number, in no order; -1: there is none left, and the folder was closed. closedir() leaves earlier.
+ */
 int process_next(DIR *folder);
 
 /* The number in the line NAME of such a file, read with this base; -1: there is no such line. */

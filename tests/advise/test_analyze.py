@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""queryprof analyze: times of nodes, verdicts that are known, equal rows; the database stays as it was, and nothing is left.
+
+usage: test_analyze.py QUERYPROF"""
+
+import glob
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "lib")]
+from recording import *
+
+SETUP = ("CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, v REAL, note TEXT); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
+         " INSERT INTO t SELECT i, i * 7919 % 1000, i % 97, 'note ' || i FROM n; CREATE INDEX by_k ON t(k);")
+
+
+def content(folder):
+    """Every file of a folder, with its mode, times and hash."""
+    result = {}
+    for name in sorted(os.listdir(folder)):
+        state = os.stat(os.path.join(folder, name))
+        with open(os.path.join(folder, name), "rb") as file:
+            result[name] = state.st_mode, state.st_mtime_ns, state.st_ctime_ns, hashlib.sha256(file.read()).hexdigest()
+    return result
+
+
+class Analyze(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="queryprof-analyze-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.databases, self.temporary = (os.path.join(self.folder, name) for name in ("databases", "temporary"))
+        os.mkdir(self.databases)
+        os.mkdir(self.temporary)
+        self.database = os.path.join(self.databases, "app.db")
+        db = sqlite3.connect(self.database)
+        db.executescript(SETUP)
+        db.close()
+
+    def analyze(self, *words, seconds="4s", status=0):
+        before = content(self.databases)
+        done = subprocess.run([QUERYPROF, "analyze", self.database, *words, "--for", seconds], capture_output=True, text=True, timeout=600, check=False,
+                              env={**os.environ, "TMPDIR": self.temporary})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(os.listdir(self.temporary), [])
+        if "--live" not in words:
+            self.assertEqual(content(self.databases), before)
+        return done
+
+    def rows_of(self, *words, **named):
+        return json.loads(self.analyze(*words, "--format", "json", **named).stdout)
+
+    def refused(self, part, *words, status=1, **named):
+        done = self.analyze(*words, status=status, **named)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        self.assertIn(part, done.stderr)
+
+    def test_plan(self):
+        """A node that does nearly everything, its error as promised or named, and the values of parameters."""
+        done = self.analyze("SELECT sum(v) FROM t WHERE v = :v AND note <> ?2", "--param", "v=7", "--param", "?2=note 7", seconds="10s")
+        self.assertRegex(done.stdout, r"^[0-9.]+ (s|ms|us) ± [0-9.]+ % of CPU time a run \(\d+ runs, SQLite 3\.")
+        plan = re.search(r"(?:└─|├─) SCAN t +\S+ +([0-9.]+) %  +[0-9.]+ % +([0-9]+) ms ±([0-9]+)  the whole table, compares v, 20000 rows visited and 1 "
+                         r"returned a run", done.stdout)
+        self.assertTrue(plan, done.stdout)
+        self.assertGreater(float(plan[1]), 80)
+        self.assertTrue(float(plan[3]) <= 0.055 * float(plan[2]) + 1 or "the error of a node" in done.stdout, done.stdout)
+
+    def test_nodes(self):
+        """As rows, in times of a run, and in the order of what they do: one of 20 rows, one of 20,000 for each."""
+        rows = self.rows_of("SELECT count(*) FROM t AS a CROSS JOIN t AS b WHERE a.k = 5 AND b.v < 0")
+        nodes = {row["detail"]: row for row in rows}
+        small, large = nodes["SEARCH a USING COVERING INDEX by_k (k=?)"], nodes["SCAN b"]
+        self.assertGreater(large["self_ns"], 10 * small["self_ns"], rows)
+        self.assertGreater(large["self_error_ns"], 0)
+        self.assertEqual(len({row["runs"] for row in rows}), 1)
+        self.assertEqual((large["loops"], large["rows"]), (None, None))  # Debian's library does not count them
+
+    def test_write(self):
+        """It is undone after each run, or the second one would find no row."""
+        done = self.analyze("DELETE FROM t WHERE v = 5")
+        self.assertIn("SCAN t", done.stdout)
+        self.assertRegex(done.stdout, r"\(([2-9]|\d\d+) runs, ")
+
+    def test_against(self):
+        slow, other, same = self.rows_of("SELECT id FROM t WHERE k = ?", "--param", "5", "--against", "SELECT id FROM t WHERE +k = ?", "--against",
+                                         "SELECT id + 0 FROM t WHERE k = ? AND id > 0 ORDER BY id DESC", "--against", "SELECT id FROM t WHERE k = ? + 1",
+                                         seconds="6s")
+        self.assertEqual((slow["verdict"], slow["same_rows"], slow["rows"]), ("slower", 1, 20))
+        self.assertGreater(slow["difference"], 3)
+        self.assertEqual((other["same_rows"], same["same_rows"]), (2, 0))
+        done = self.analyze("SELECT id FROM t WHERE +k = ?", "--param", "5", "--against", "SELECT id FROM t WHERE k = ?", "--against",
+                            "SELECT id FROM t WHERE k > ? LIMIT 3")
+        self.assertRegex(done.stdout, r"-9\d\.\d % ± [0-9.]+  faster +same rows +SELECT id FROM t WHERE k = ?")
+        self.assertIn("OTHER ROWS", done.stdout)
+        self.assertEqual(done.stdout.count("\nQUERY PLAN"), 3)
+
+    def test_pragma(self):
+        """Without an automatic index, the join is slower."""
+        row, = self.rows_of("SELECT count(*) FROM (SELECT v FROM t LIMIT 300) AS a JOIN (SELECT v FROM t LIMIT 300) AS b USING (v)", "--pragma", "automatic_index=0")
+        self.assertEqual((row["verdict"], row["pragma"], row["same_rows"]), ("slower", "automatic_index=0", 1), row)
+
+    def test_no_difference(self):
+        """The same twice: it may be wrong once in 20."""
+        words = [word for _ in range(8) for word in ("--against", "SELECT sum(v) FROM t WHERE k < 500")]
+        rows = self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s") + self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s")
+        self.assertGreaterEqual([row["verdict"] for row in rows].count("no difference"), len(rows) - 2, rows)
+
+    def test_difference(self):
+        """One of about 20 % is found."""
+        rows = self.rows_of("SELECT sum(v) FROM t WHERE id < 10000", "--against", "SELECT sum(v) FROM t WHERE id < 12000", "--against",
+                            "SELECT sum(v) FROM t WHERE id < 8000", seconds="12s")
+        self.assertEqual([row["verdict"] for row in rows], ["slower", "faster"], rows)
+
+    def test_refused(self):
+        self.refused("expected one statement", "SELECT 1; SELECT 2")
+        self.refused("expected SELECT", " -- nothing")
+        self.refused("expected SELECT", "SELEC 1")
+        self.refused("syntax error", "SELECT FROM")
+        self.refused("parameter 2 (:b) has no value: --param NAME=VALUE", "SELECT :a, :b", "--param", "1")
+        self.refused("--param 2: the statement has 1 parameter", "SELECT ?", "--param", "1", "--param", "2")
+        self.refused("no such function: f", "SELECT f(1)")
+        for sql in "ATTACH 'x' AS y", "PRAGMA user_version = 7", "VACUUM INTO 'x'", "CREATE TABLE x(a)", "BEGIN", "INSERT INTO t(note) SELECT name FROM pragma_database_list":
+            self.refused("not authorized" if sql.startswith("INSERT") else "expected SELECT, VALUES, WITH,", sql)
+        for pragma in "journal_mode=wal", "cache_size", "cache_size=1; DELETE FROM t", "=1", "or=1":
+            self.refused("expected NAME=VALUE", "SELECT 1", "--pragma", pragma, status=2)
+        self.refused("expected a time of at least 1s", "SELECT 1", seconds="1ms", status=2)
+        os.rename(self.database, self.database + "2")
+        self.refused("No such file", "SELECT 1")
+
+    def test_endless(self):
+        self.refused("a run takes longer than", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", seconds="1s")
+
+    def test_live(self):
+        """In use: refused without the option. With it, the content is that of the last commit."""
+        for mode in "delete", "wal":
+            db = sqlite3.connect(self.database, isolation_level=None)
+            db.execute("PRAGMA journal_mode = " + mode).fetchall()
+            db.execute("INSERT INTO t(k) VALUES (100000)")
+            db.execute("BEGIN")
+            db.execute("INSERT INTO t(k) VALUES (100000)")
+            count = "SELECT count(*) FROM t WHERE k = 100000"
+            self.refused("process %d (" % os.getpid(), count)
+            done = self.analyze(count + " OR k + 1 = 100001", "--live", "--against", count + " AND 1 = 0", "--format", "json")
+            self.assertRegex(done.stderr, r"--live: .*app\.db was locked for reading for \d+\.\d+ s; no %s meanwhile\n$"
+                             % ("checkpoint could reset its WAL" if mode == "wal" else "process could write to it"))
+            db.execute("COMMIT")  # nothing is locked any more
+            self.assertEqual(db.execute(count).fetchone(), (2,))
+            db.execute("DELETE FROM t WHERE k = 100000")
+            db.close()
+        done = self.analyze("SELECT 1", "--live")
+        self.assertIn("was locked for reading", done.stderr)
+
+    def test_killed(self):
+        """Whatever ends it, no file is left, and no process."""
+        for number in signal.SIGTERM, signal.SIGKILL:
+            process = subprocess.Popen([QUERYPROF, "analyze", self.database, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200000) SELECT count(*) FROM n", "--for", "1min"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": self.temporary})
+            wait_until(lambda: glob.glob(os.path.join(self.temporary, "queryprof-copy-*", "0.trace")),
+                       "a trace file")
+            process.send_signal(number)
+            process.communicate(timeout=300)
+            wait_until(lambda: not os.listdir(self.temporary), "an empty folder")
+            self.assertEqual(process.returncode, -number)
+        wait_until(lambda: not subprocess.run(["pgrep", "-f", "--", "--run-statement " + self.temporary], capture_output=True, check=False).stdout,
+                   "the end of all processes")
+
+
+if __name__ == "__main__":
+    unittest.main()
