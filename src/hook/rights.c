@@ -22,6 +22,19 @@ static void notify(void)
 		before();
 }
 
+#define RIGHTS_CALLS(X)                                                                                      \
+	X(setuid, (uid_t user), (user))                                                                      \
+	X(seteuid, (uid_t user), (user))                                                                     \
+	X(setreuid, (uid_t real, uid_t effective), (real, effective))                                        \
+	X(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))                   \
+	X(setgid, (gid_t group), (group))                                                                    \
+	X(setegid, (gid_t group), (group))                                                                   \
+	X(setregid, (gid_t real, gid_t effective), (real, effective))                                        \
+	X(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))                   \
+	X(setgroups, (size_t count, const gid_t *groups), (count, groups))                                   \
+	X(initgroups, (const char *user, gid_t group), (user, group))                                        \
+	X(chroot, (const char *path), (path))
+
 #define FOLLOW(name, parameters, arguments)                                                                  \
 	static int(*real_##name) parameters;                                                                 \
 	static int queryprof_##name parameters                                                               \
@@ -29,39 +42,17 @@ static void notify(void)
 		notify();                                                                                    \
 		return real_##name arguments;                                                                \
 	}
-
-FOLLOW(setuid, (uid_t user), (user))
-FOLLOW(seteuid, (uid_t user), (user))
-FOLLOW(setreuid, (uid_t real, uid_t effective), (real, effective))
-FOLLOW(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
-FOLLOW(setgid, (gid_t group), (group))
-FOLLOW(setegid, (gid_t group), (group))
-FOLLOW(setregid, (gid_t real, gid_t effective), (real, effective))
-FOLLOW(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
-FOLLOW(setgroups, (size_t count, const gid_t *groups), (count, groups))
-FOLLOW(initgroups, (const char *user, gid_t group), (user, group))
-FOLLOW(chroot, (const char *path), (path))
+RIGHTS_CALLS(FOLLOW)
 
 int rights_hooks(struct import_hook hooks[RIGHTS_HOOKS_MAX])
 {
 	int count = 0;
 
-#define ADD(name)                                                                                            \
+#define HOOK(name, parameters, arguments)                                                                    \
 	*(void **)&real_##name = dlsym(RTLD_DEFAULT, #name);                                                 \
 	hooks[count++] = (struct import_hook){ .symbol = #name,                                              \
 		                               .real = (void *)real_##name,                                  \
-		                               .replacement = (void *)queryprof_##name }
-	ADD(setuid);
-	ADD(seteuid);
-	ADD(setreuid);
-	ADD(setresuid);
-	ADD(setgid);
-	ADD(setegid);
-	ADD(setregid);
-	ADD(setresgid);
-	ADD(setgroups);
-	ADD(initgroups);
-	ADD(chroot);
-#undef ADD
+		                               .replacement = (void *)queryprof_##name };
+	RIGHTS_CALLS(HOOK)
 	return count;
 }

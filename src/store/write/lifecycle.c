@@ -53,6 +53,7 @@ struct writer_parts {
 /* --- memory ------------------------------------------------------------------------- */
 
 #define POINT_TO_PART(name, type) writer->name = &writer->parts->name;
+#define INIT_PART(name, type) type##_init(writer->name);
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
@@ -62,24 +63,8 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 		return false;
 	PARTS(POINT_TO_PART)
 	writer_init_transaction(writer);
-	thread_writer_init(writer->threads);
-	stack_writer_init(writer->stacks);
-	module_writer_init(writer->modules);
-	call_stack_writer_init(writer->call_stacks);
-	text_writer_init(writer->texts);
-	query_writer_init(writer->queries);
-	label_writer_init(writer->labels);
-	span_writer_init(writer->spans);
-	span_row_writer_init(writer->span_rows);
-	foreign_span_writer_init(writer->foreign_spans);
-	span_site_writer_init(writer->span_sites);
-	counter_writer_init(writer->counters);
-	lock_writer_init(writer->locks);
-	checkpoint_writer_init(writer->checkpoints);
-	open_statements_writer_init(writer->open_statements);
-	bytecode_writer_init(writer->bytecode);
-	loss_writer_init(writer->losses);
-	if (!sample_writer_init(writer->samples)) {
+	PARTS(INIT_PART)
+	if (!writer->samples->pending) {
 		writer_free(writer);
 		return false;
 	}

@@ -36,7 +36,7 @@ struct pending_sample {
 #define SAMPLE_ROW_COLUMNS                                                                                   \
 	"timestamp_ns" TRACE_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING, WRITER_NOTHING)
 
-bool sample_writer_init(struct sample_writer *samples)
+void sample_writer_init(struct sample_writer *samples)
 {
 	*samples = (struct sample_writer){
 		.pending = malloc(WRITER_BATCH * sizeof(struct pending_sample)),
@@ -50,7 +50,6 @@ bool sample_writer_init(struct sample_writer *samples)
 			.add_late.sql = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (:timestamp_ns, :batch)",
 		},
 	};
-	return samples->pending;
 }
 
 void sample_writer_free(struct sample_writer *samples)

@@ -30,8 +30,8 @@ struct sample_writer {
 	} sql;
 };
 
-/* False: no memory. */
-bool sample_writer_init(struct sample_writer *samples);
+/* Without memory, `pending` is NULL. */
+void sample_writer_init(struct sample_writer *samples);
 void sample_writer_free(struct sample_writer *samples);
 
 /* A batch begins. */
