@@ -77,7 +77,8 @@ static int64_t newest_name(const struct push_file *file)
 static bool must_reopen(const struct push_file *file, const struct push_sight *now)
 {
 	return now->inode != file->seen.inode || now->device != file->seen.device ||
-	       (trace_file_is_immutable(file->db) ? !is_same(now, &file->seen) : newest_name(file) != file->newest_name);
+	       (trace_file_is_immutable(file->db) ? !is_same(now, &file->seen)
+	                                          : newest_name(file) != file->newest_name);
 }
 
 int push_files_open(struct push_file *file)
