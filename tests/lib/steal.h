@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a hypervisor takes from the machine. It is in no thread's CPU time and in no run queue's, but it is
+ * part of what passes on a clock.
+ */
+#ifndef TESTS_LIB_STEAL_H
+#define TESTS_LIB_STEAL_H
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* From all processors, until now. */
+static inline unsigned long long stolen_ticks(void)
+{
+	FILE *file = fopen("/proc/stat", "r");
+	unsigned long long ticks = 0;
+
+	if (file && fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	if (file)
+		fclose(file);
+	return ticks;
+}
+
+/* At most, of so many ticks: each processor has its own. */
+static inline double stolen_ns(unsigned long long ticks)
+{
+	return ticks ? (double)(ticks + (unsigned long long)sysconf(_SC_NPROCESSORS_CONF)) * 1e9 /
+	                       (double)sysconf(_SC_CLK_TCK)
+	             : 0;
+}
+
+#endif
