@@ -667,6 +667,24 @@ CREATE TABLE wal_checkpoints (
 	holder_query       TEXT    NOT NULL
 );
 
+-- What SQLite had counted of a connection's page caches since it was opened; NULL: this library does not count it.
+-- database_bytes: the size of the file, NULL: it is none. is_closing: the program was closing the connection.
+CREATE TABLE connection_counts (
+	id             INTEGER PRIMARY KEY,
+	process        INTEGER NOT NULL REFERENCES processes (id),
+	session        INTEGER NOT NULL,
+	thread_id      INTEGER NOT NULL,
+	timestamp_ns   INTEGER NOT NULL,
+	is_closing     INTEGER NOT NULL,
+	hits           INTEGER,
+	misses         INTEGER,
+	writes         INTEGER,
+	spills         INTEGER,
+	cache_bytes    INTEGER NOT NULL,
+	database_bytes INTEGER,
+	database       TEXT    NOT NULL
+);
+
 -- Statements that a connection had prepared and not finalized, as the view open_statements
 -- shows them. measured: so many of them were measured; they have `texts` different texts and
 -- `bytes` of memory, 0: not known. text: the one whose statements have the most of it;
@@ -1146,6 +1164,26 @@ SELECT
 FROM wal_events AS e
 LEFT JOIN processes AS p ON p.id = e.process
 LEFT JOIN queries AS q ON q.id = e.query;
+
+-- What SQLite counted of the page caches of connections, once a second while statements are logged, and at their end.
+CREATE VIEW connections AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', c.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', c.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+	c.timestamp_ns AS timestamp_ns,
+	p.hostname AS hostname,
+	p.process_id AS process_id,
+	c.thread_id AS thread_id,
+	c.session AS session_id,
+	c.database AS database,
+	iif(c.is_closing, 'closing', 'open') AS state,
+	c.hits AS page_cache_hits,
+	c.misses AS page_cache_misses,
+	c.writes AS page_cache_writes,
+	c.spills AS page_cache_spills,
+	c.cache_bytes AS page_cache_bytes,
+	c.database_bytes AS database_bytes
+FROM connection_counts AS c
+LEFT JOIN processes AS p ON p.id = c.process;
 
 -- How many statements connections had prepared and not finalized, when these were many. What
 -- was measured is of a sample of them.

@@ -18,6 +18,7 @@
 	_(transaction_log)                                                                                   \
 	_(checkpoints)                                                                                       \
 	_(wal_log)                                                                                           \
+	_(connections)                                                                                       \
 	_(open_statements)                                                                                   \
 	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \

@@ -170,6 +170,23 @@ static const struct column wal_log_columns[] = {
 	{ "wal_bytes", "INTEGER", 0 },
 };
 
+static const struct column connections_columns[] = {
+	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
+	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
+	{ "hostname", "TEXT", COLUMN_KEY },
+	{ "process_id", "INTEGER", COLUMN_KEY },
+	{ "thread_id", "INTEGER", COLUMN_KEY },
+	{ "session_id", "INTEGER", COLUMN_SEARCHED },
+	{ "database", "TEXT", 0 },
+	{ "state", "TEXT", 0 },
+	{ "page_cache_hits", "INTEGER", 0 },
+	{ "page_cache_misses", "INTEGER", 0 },
+	{ "page_cache_writes", "INTEGER", 0 },
+	{ "page_cache_spills", "INTEGER", 0 },
+	{ "page_cache_bytes", "INTEGER", 0 },
+	{ "database_bytes", "INTEGER", 0 },
+};
+
 static const struct column open_statements_columns[] = {
 	{ "event_time_microseconds", "TEXT", COLUMN_TIME },
 	{ "timestamp_ns", "INTEGER", COLUMN_SEARCHED | COLUMN_KEY },
@@ -215,5 +232,6 @@ LOG_TABLE(lock_waits);
 LOG_TABLE(transaction_log);
 LOG_TABLE(checkpoints);
 LOG_TABLE(wal_log);
+LOG_TABLE(connections);
 LOG_TABLE(open_statements);
 LOG_TABLE(plan_times);

@@ -279,6 +279,15 @@ def busy_snapshot(path, timed):
     timed(lambda: None)
 
 
+@program("PRAGMA page_size = 65536;" + ORDERS, "small_cache", "SELECT total(total) FROM orders", None)
+def small_cache(path, timed):
+    db = connect(path)
+    db.execute("PRAGMA cache_size = 3")
+    time.sleep(1)  # a connection that lives for less than a second is not read
+    repeat(db, timed, "SELECT total(total) FROM orders WHERE id IN (SELECT value * 7919 % 60000 FROM json_each(?))",
+           lambda i: ("[" + ",".join(map(str, range(i, i + 3000))) + "]",))
+
+
 @program(ORDERS, "never_finalized", "SELECT id FROM orders WHERE id > 7", "preparing slow_consumer repeated_lookup")
 def never_finalized(path, timed):
     db = connect(path, cached_statements=0)

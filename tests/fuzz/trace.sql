@@ -47,6 +47,7 @@ INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 3, 4);
 INSERT INTO waits_for_locks VALUES (1, 1, 1795000000000000004, 5000, 19, 0, 101, 1, 'shop.db', 2, 'BEGIN IMMEDIATE', 1, 100, 102, 5, 1, 5, 4, 6, 'BEGIN');
 INSERT INTO wal_events VALUES (1, 1, 1, 101, 1795000000000000001, 1000, 0, 30, 1, 30, 2, 4096, 1, 1, 'shop.db', 'INSERT INTO t'),
 	(2, 1, 1, 101, 1795000000400000000, 1, 1, 30, 0, 0, 0, 4096, 0, 0, 'shop.db', '');
+INSERT INTO connection_counts VALUES (1, 1, 1, 101, 1795000000200000000, 0, 100, 90, 3, NULL, 40960, 8192000, 'shop.db');
 INSERT INTO open_statement_counts VALUES (1, 1, 1, 101, 1795000000200000000, 20000, 512, 20, 2000000, 40960, 7, 30, 90000, 'shop.db', 'INSERT INTO t'),
 	(2, 9, 1, 101, 1795000000300000000, -1, 0, 0, 0, 0, 0, 0, 0, '', '');
 INSERT INTO wal_checkpoints VALUES (1, 1, 1, 101, 1795000000200000000, 5000, 100, 2000, 300, 400, 50, 122880, 0, 0, 0, 30, 3, 20, 4096, 3, 1, 20, 2, 1, 100,

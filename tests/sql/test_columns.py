@@ -16,7 +16,7 @@ from library import connect
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 LOGS = ("trace_log", "query_log", "statement_stats")
-VIEWS = LOGS + ("span_log", "traces", "lock_waits", "transaction_log", "checkpoints", "wal_log", "open_statements",
+VIEWS = LOGS + ("span_log", "traces", "lock_waits", "transaction_log", "checkpoints", "wal_log", "connections", "open_statements",
                 "label_history", "plan_times")
 
 # Columns of ClickHouse's table that the view does not have: they name a row, its file and its program, or spare

@@ -1014,6 +1014,21 @@ CREATE TABLE wal_checkpoints (
  text               TEXT    NOT NULL,
  holder_query       TEXT    NOT NULL
 );
+CREATE TABLE connection_counts (
+ id             INTEGER PRIMARY KEY,
+ process        INTEGER NOT NULL REFERENCES processes (id),
+ session        INTEGER NOT NULL,
+ thread_id      INTEGER NOT NULL,
+ timestamp_ns   INTEGER NOT NULL,
+ is_closing     INTEGER NOT NULL,
+ hits           INTEGER,
+ misses         INTEGER,
+ writes         INTEGER,
+ spills         INTEGER,
+ cache_bytes    INTEGER NOT NULL,
+ database_bytes INTEGER,
+ database       TEXT    NOT NULL
+);
 CREATE TABLE open_statement_counts (
  id              INTEGER PRIMARY KEY,
  process         INTEGER NOT NULL REFERENCES processes (id),
@@ -1450,6 +1465,24 @@ SELECT
  w.holder_query AS holder_query
 FROM chains AS c JOIN waits AS w ON w.number = c.number
 ORDER BY c.chain, c.depth;
+CREATE VIEW connections AS
+SELECT
+ strftime('%Y-%m-%d %H:%M:%S', c.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', c.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
+ c.timestamp_ns AS timestamp_ns,
+ p.hostname AS hostname,
+ p.process_id AS process_id,
+ c.thread_id AS thread_id,
+ c.session AS session_id,
+ c.database AS database,
+ iif(c.is_closing, 'closing', 'open') AS state,
+ c.hits AS page_cache_hits,
+ c.misses AS page_cache_misses,
+ c.writes AS page_cache_writes,
+ c.spills AS page_cache_spills,
+ c.cache_bytes AS page_cache_bytes,
+ c.database_bytes AS database_bytes
+FROM connection_counts AS c
+LEFT JOIN processes AS p ON p.id = c.process;
 CREATE VIEW open_statements AS
 SELECT
  strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,

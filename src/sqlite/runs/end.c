@@ -107,6 +107,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 				(uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
 			end.expanded = expanded = expand(session->db, run->stmt);
+		page_cache_read(run->session);
 	}
 	if (work->exception_code)
 		end.exception = exception_of(run, (int)work->exception_code, is_locked);

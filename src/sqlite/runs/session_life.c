@@ -194,6 +194,7 @@ void recording_closing(const struct host_library *library, sqlite3 *db, bool eve
 
 	if (!session)
 		return;
+	page_cache_read_last(session);
 	/* Only SQLite knows whether it frees the connection now: the remaining statements may be
 	 * those of its virtual tables (R-Tree, FTS), which are freed with it. */
 	if (host_api(library)->next_stmt(db, NULL)) {

@@ -219,6 +219,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	memset(&session->host_callback, 0, sizeof(session->host_callback));
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->newest_look = (struct newest_look){ OPEN_STATEMENTS_MIN, 0 };
+	page_cache_reset(&session->page_cache);
 	session->private_runs = 0;
 	session->has_kept = false;
 	session->biased.is_inside = false;

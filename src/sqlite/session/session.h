@@ -14,6 +14,7 @@
 #include "sqlite/library/host.h"
 #include "sqlite/library/idle.h"
 #include "sqlite/session/labels.h"
+#include "sqlite/session/page_cache.h"
 #include "sqlite/session/session_settings.h"
 #include "sqlite/session/transaction.h"
 
@@ -64,6 +65,7 @@ struct session {
 		uint32_t prepares_left; /* atomic: until the next look */
 		uint32_t recorded;      /* statements that were open at the newest record */
 	} newest_look;
+	struct page_cache page_cache;
 };
 
 /* The session of a connection, NULL if it has none. Lock-free. The caller ensures that the

@@ -18,6 +18,7 @@
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/lifecycle.h"
+#include "store/write/connections.h"
 #include "store/write/open_statements.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
@@ -30,6 +31,7 @@
 #include "store/write/threads.h"
 #include "wire/label_record.h"
 #include "wire/lock_record.h"
+#include "wire/connection_record.h"
 #include "wire/open_statements_record.h"
 #include "wire/query_record.h"
 #include "wire/span_record.h"
@@ -85,6 +87,7 @@ static const struct {
 	[RECORD_WAL] = WITH_TEXTS(wal_record, database_size, query_size),
 	[RECORD_CHECKPOINT] = WITH_TEXTS(checkpoint_record, database_size, holder_size),
 	[RECORD_OPEN_STATEMENTS] = WITH_TEXTS(open_statements_record, database_size, query_size),
+	[RECORD_CONNECTION] = WITH_TEXTS(connection_record, database_size, database_size),
 };
 
 /* False: no thread under queryprof wrote it. */
@@ -119,6 +122,7 @@ static int store_record(struct writer *writer, unsigned kind, const void *record
 	case RECORD_WAL: return wal_events_add(writer, record, size);
 	case RECORD_CHECKPOINT: return checkpoints_add(writer, record, size);
 	case RECORD_OPEN_STATEMENTS: return open_statements_add(writer, record, size);
+	case RECORD_CONNECTION: return connections_add(writer, record);
 	default: return SQLITE_OK;
 	}
 }
@@ -132,7 +136,8 @@ static bool is_counted(unsigned kind)
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
-	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS;
+	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS ||
+	       kind == RECORD_CONNECTION;
 }
 
 bool writer_is_plan(unsigned kind)

@@ -10,6 +10,7 @@
 #include "store/write/labels.h"
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
+#include "store/write/connections.h"
 #include "store/write/open_statements.h"
 #include "store/write/space.h"
 #include "store/write/bytecode.h"
@@ -42,6 +43,7 @@
 	PART(locks, lock_writer)                                                                             \
 	PART(checkpoints, checkpoint_writer)                                                                 \
 	PART(open_statements, open_statements_writer)                                                        \
+	PART(connections, connection_writer)                                                                 \
 	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
 

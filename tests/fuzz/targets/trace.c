@@ -42,7 +42,7 @@ static const char *const lines[][WORDS_MAX] = {
 	{ "wal", NAME, "--format", "json" },
 	{ "sql", NAME,
 	  "SELECT * FROM checkpoints; SELECT * FROM wal_log; SELECT * FROM checkpoint_frames; "
-	  "SELECT * FROM open_statements" },
+	  "SELECT * FROM open_statements; SELECT * FROM connections" },
 	{ "traces", NAME, "--by", "cpu" },
 	{ "traces", NAME, "--by", "wait", "--like", "check", "--format", "csv" },
 	{ "trace", NAME, "4bf92f3577b34da6", "--samples" },

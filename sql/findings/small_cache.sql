@@ -1,0 +1,31 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Statements that read the same pages again, because the page cache of their connection is much smaller than the file: in all
+-- more than twice the file. saved: the part of the time in reads of what was read again, by samples for CPU time.
+WITH newest AS (
+	SELECT process, session, hits, misses, cache_bytes, max(timestamp_ns), (SELECT max(database_bytes) FROM connection_counts AS c WHERE c.process = n.process AND c.session = n.session) AS file
+	FROM connection_counts AS n GROUP BY process, session),
+small AS MATERIALIZED (
+	SELECT * FROM newest WHERE cache_bytes < 0.5 * file),
+reading AS MATERIALIZED (
+	SELECT r.normalized_query_hash AS hash, sum(reads) AS reads, sum(read_bytes) AS bytes, sum(io_read_ns) AS waited, max(read_bytes), file,
+	       c.cache_bytes AS cache_bytes, hits, misses
+	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM small)) CROSS JOIN temp.selected_runs AS r JOIN small AS c ON c.process = r.process AND c.session = r.session
+	WHERE reads > 0 AND r.normalized_query_hash IN (SELECT hash FROM temp.finding_statements)
+	GROUP BY 1 HAVING sum(read_bytes) > 2 * file),
+stacks_that_read AS MATERIALIZED (
+	SELECT DISTINCT s.id AS stack
+	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM reading)) CROSS JOIN names AS n CROSS JOIN frames AS f ON f.function = n.id CROSS JOIN stacks AS s ON instr(s.trace, f.address)
+	WHERE n.name IN ('pread', 'pread64', '__pread64', '__libc_pread', '__libc_pread64')),
+computed AS MATERIALIZED (
+	SELECT r.hash AS hash, sum(value) AS ns, sum(1.0 * value * value) AS square
+	FROM reading AS r JOIN statements AS x ON x.normalized_query_hash = r.hash JOIN queries AS q ON q.statement = x.id
+	CROSS JOIN temp.selected_samples AS s ON s.run = q.id AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
+	WHERE trace_type = 'CPU' AND stack_id IN (SELECT stack FROM stacks_that_read)
+	GROUP BY 1)
+SELECT r.hash AS hash, iif(is_named, (waited + coalesce(ns, 0)) * (1 - 1.0 * file / bytes), NULL) AS saved, sqrt(square) AS error,
+       printf('%.0f', 100.0 * misses / (hits + misses)) AS missed, printf('%,.1f MB', cache_bytes / 1e6) AS cache,
+       printf('%,d', reads) AS reads, printf('%,.1f MB', bytes / 1e6) AS bytes, printf('%,.1f MB', file / 1e6) AS file, printf('%,.0f', 1.0 * bytes / file) AS times,
+       iif(is_named, duration(waited + coalesce(ns, 0)) || ' in these reads', 'the time in them is not known without names of functions') AS took,
+       iif(file < 1e9, printf('PRAGMA cache_size = -%d on each of its connections keeps the whole file in memory', file / 1024 * 1.1 + 1024),
+           'a larger PRAGMA cache_size: which one holds what it reads again is not known') AS cure
+FROM reading AS r LEFT JOIN computed AS c ON c.hash = r.hash, (SELECT EXISTS (SELECT 1 FROM stacks_that_read) AS is_named);

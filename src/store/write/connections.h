@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of connections.
+ */
+#ifndef QUERYPROF_STORE_WRITE_CONNECTIONS_H
+#define QUERYPROF_STORE_WRITE_CONNECTIONS_H
+
+#include "store/write/prepared.h"
+#include "wire/connection_record.h"
+
+struct writer;
+
+struct connection_writer {
+	struct {
+		struct prepared add;
+	} sql;
+};
+
+void connection_writer_init(struct connection_writer *connections);
+
+/* Stores one record. SQLITE_OK or the error. */
+int connections_add(struct writer *writer, const struct connection_record *record);
+
+#endif

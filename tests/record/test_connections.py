@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What SQLite counts of a connection's page cache, against sqlite3_db_status() in the program, and who reads pages again.
+
+usage: test_connections.py QUERYPROF HOST [unittest arguments]"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import *
+
+HOST = os.path.abspath(sys.argv.pop(1))
+COUNTS = "page_cache_hits, page_cache_misses, page_cache_writes, page_cache_spills"
+
+
+class Connections(Recording):
+    # Which function a sample is in decides what could be saved.
+    names = ()
+
+    def host(self, pages):
+        """What the program counted, and the rows."""
+        self.path = os.path.join(self.folder, "app.db")
+        done = self.record(HOST, self.path, str(pages), options=OPTIONS + ("--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertEqual(done.returncode, 0, self.seen)
+        return [int(count) for count in done.stdout.split()], self.rows(
+            "SELECT state, database, page_cache_bytes, database_bytes, %s FROM connections ORDER BY timestamp_ns" % COUNTS)
+
+    def findings(self):
+        done = subprocess.run([QUERYPROF, "findings", self.trace, "--format", "json"], capture_output=True, text=True, timeout=300, check=True)
+        return [one for one in json.loads(done.stdout) if one["finding"] == "small_cache"]
+
+    def test_small(self):
+        (hits, *others), rows = self.host(20)
+        self.assertEqual([row[0] for row in rows[-2:]], ["open", "closing"])
+        self.assertEqual({row[1] for row in rows}, {os.path.realpath(self.path)})
+        for row in rows:
+            self.assertTrue(0 < row[2] < 200000, row)
+            self.assertEqual(row[3], os.path.getsize(self.path))
+        for counts in zip(*rows):
+            if isinstance(counts[0], int) and None not in counts[3:]:
+                self.assertEqual(list(counts[1:]), sorted(counts[1:]))
+        self.assertEqual(list(rows[-1][5:]), others)
+        # What was looked up between a row and the moment in which the program set the counter to zero is lost.
+        self.assertTrue(rows[0][4] <= rows[-1][4] <= hits, (rows, hits))
+        finding, = self.findings()
+        missed = 100 * others[0] / (rows[-1][4] + others[0])
+        self.assertIn("%.0f %% of the page look-ups" % missed, finding["evidence"])
+        self.assertEqual(finding["query"], "SELECT sum(length(x)) FROM t WHERE id BETWEEN ?1 AND ?1 + 400")
+        self.assertIn(" of a file of %.1f MB," % (os.path.getsize(self.path) / 1e6), finding["title"])
+        self.assertGreater(finding["saved_ms"], 0)
+        kib = int(re.search(r"cache_size = -(\d+) ", finding["cure"])[1])
+        self.assertGreater(kib * 1024, os.path.getsize(self.path))
+
+    def test_large(self):
+        counts, rows = self.host(10000)
+        self.assertEqual(list(rows[-1][5:]), counts[1:])
+        self.assertEqual(counts[3], 0)
+        self.assertEqual(self.findings(), [])
+
+    def test_short(self):
+        """A connection that lives for less than a second has no row."""
+        done = self.record(PYTHON, "-c", "import sqlite3, time; start = time.monotonic(); db = sqlite3.connect(':memory:');"
+                           "db.execute('SELECT 1').fetchall(); db.close(); print(time.monotonic() - start)")
+        if float(done.stdout) < 1:
+            self.assertEqual(self.rows("SELECT * FROM connections"), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
