@@ -7,15 +7,15 @@ import collections
 import sqlite3
 import sys
 
-Program = collections.namedtuple("Program", "setup run best")
+Program = collections.namedtuple("Program", "setup run best condition")
 PROGRAMS = {}
 ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d) "
 
 
-def program(setup, *best):
-    """best: the table and the first columns of the indexes that are to be found, any of those in a tuple."""
+def program(setup, *best, condition=()):
+    """best: the table and the first columns of the indexes that are to be found, any of those in a tuple. condition: of a partial index."""
     def add(run):
-        PROGRAMS[run.__name__] = Program(setup, run, best)
+        PROGRAMS[run.__name__] = Program(setup, run, best, condition)
         return run
     return add
 
@@ -57,6 +57,17 @@ def events(db):
     for i in range(40):
         db.execute("SELECT at, payload FROM events WHERE device = ? ORDER BY at DESC LIMIT 10", (i,)).fetchall()
         db.execute("INSERT INTO events(device, at, kind, payload) VALUES (?, ?, ?, ?)", (i, 300000 + i, "kind 1", "new"))
+
+
+@program(SHOP, ("orders", "created"), condition=[") WHERE \"status\" = 'open'"])
+def partial(db):
+    """Few rows are open, and many are written that are not."""
+    for i in range(40):
+        db.execute("SELECT max(total) FROM (SELECT total FROM orders WHERE status = 'open' AND created > ? ORDER BY created LIMIT 20)", (i * 1000,)).fetchall()
+    db.execute("BEGIN")
+    for i in range(3000):
+        db.execute("INSERT INTO orders(customer_id, status, created, total, note) VALUES (?, 'done', ?, ?, ?)", (i, i, 1.5, "new"))
+    db.execute("COMMIT")
 
 
 TREE = ("CREATE TABLE nodes(id INTEGER PRIMARY KEY, parent INT REFERENCES nodes(id), name TEXT);"

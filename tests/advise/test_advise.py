@@ -86,7 +86,7 @@ class Programs(Advise):
         logged = ("--setting", "log_query_parameters=1") if name == "chat" else ()
         self.record(PYTHON, "-B", programs.__file__, name, self.database, options=(*OPTIONS, *logged))
         before = content(self.databases)
-        rows = self.rows_with(*('ON "%s"("%s"' % (table, '", "'.join(columns)) for table, *columns in program.best))
+        rows = self.rows_with(*('ON "%s"("%s"' % (table, '", "'.join(columns)) for table, *columns in program.best), *program.condition)
         self.assertEqual(content(self.databases), before)
         indexes = self.of_kind(rows, "index")
         found = "\n".join(str(row) for row in rows)
@@ -208,7 +208,9 @@ class Values(Advise):
                   + "SELECT i, iif(i % 3000 = 0, 'ready', 'done'), 'some data of a job ' || i FROM n;")
         self.record_python("for i in range(30):\n    db.execute('SELECT max(data) FROM jobs WHERE state = ?', ('ready',)).fetchall()\n",
                            "--setting", "log_query_parameters=1")
-        self.rows_with('"jobs"("state"')
+        rows = self.rows_with('"jobs"("state"')
+        # The program's text has a parameter there: SQLite could not use a partial index.
+        self.assertEqual([index for index in self.of_kind(rows, "index") if "WHERE" in index], [])
 
     def test_not_replayed(self):
         self.make(programs.SHOP)

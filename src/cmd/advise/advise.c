@@ -256,7 +256,10 @@ const struct command command_advise = {
 		"for all recorded runs. advise measures with queryprof's own SQLite, which may plan "
 		"differently from the program's.\n\n"
 		"Candidates are indexes of columns that the statements compare, sort and group by, also "
-		"with all other columns that they read, and of foreign keys. Partial indexes are not tried. "
+		"with all other columns that they read, and of foreign keys. If a "
+		"statement compares a column with a constant in its text, advise also tries partial indexes, "
+	        "of the "
+		"rows with that constant. "
 		"advise proposes to drop an index that no statement's plan uses if writes save time without "
 		"it, unless it is unique or for a foreign key.",
 	.examples = "  queryprof advise app.trace --database app.db\n"

@@ -52,7 +52,8 @@ static bool holds(struct connection *connection, const char *sql, const char *ta
 }
 
 /* A name from the table's and the columns', which nothing has yet. */
-static char *name_index(struct connection *connection, const char *table, const struct keys *keys)
+static char *name_index(struct connection *connection, const char *table, const struct keys *keys,
+                        bool is_partial)
 {
 	sqlite3_str *text = sqlite3_str_new(connection->db);
 	char *name, *other;
@@ -65,6 +66,8 @@ static char *name_index(struct connection *connection, const char *table, const 
 			    (*at >= '0' && *at <= '9') || *at == '_')
 				sqlite3_str_append(text, at, 1);
 	}
+	if (is_partial)
+		sqlite3_str_appendall(text, "_partial");
 	name = sqlite3_str_finish(text);
 	for (int i = 2;
 	     name && i < 100 &&
@@ -86,10 +89,11 @@ static void free_candidate(struct candidate *one)
 	sqlite3_free(one->drop);
 	sqlite3_free(one->list);
 	sqlite3_free(one->parent);
+	sqlite3_free(one->condition);
 }
 
 static void add(candidates *all, struct connection *connection, const char *table, const struct keys *keys,
-                double ns, const char *parent)
+                double ns, const char *condition, const char *parent)
 {
 	sqlite3_str *text = sqlite3_str_new(connection->db);
 	struct candidate one = { .columns = keys->count, .ns = ns };
@@ -98,14 +102,16 @@ static void add(candidates *all, struct connection *connection, const char *tabl
 	for (int i = 0; i < keys->count; i++)
 		sqlite3_str_appendf(text, "%s%s", i ? ", " : "", keys->items[i]);
 	list = sqlite3_str_finish(text);
-	if (!list || keys->is_full || holds(connection, sql_advise_has_index, table, list)) {
+	if (!list || !keys->count || keys->is_full || holds(connection, sql_advise_has_index, table, list)) {
 		sqlite3_free(list);
 		return;
 	}
 	one.table = sqlite3_mprintf("%s", table);
 	one.parent = parent ? sqlite3_mprintf("%s", parent) : NULL;
-	one.name = name_index(connection, table, keys);
-	one.create = sqlite3_mprintf("CREATE INDEX \"%w\" ON \"%w\"(%s)", one.name, table, list);
+	one.condition = condition ? sqlite3_mprintf("%s", condition) : NULL;
+	one.name = name_index(connection, table, keys, condition);
+	one.create = sqlite3_mprintf("CREATE INDEX \"%w\" ON \"%w\"(%s)%s%s", one.name, table, list,
+	                             condition ? " WHERE " : "", condition ? condition : "");
 	one.drop = sqlite3_mprintf("DROP INDEX \"%w\"", one.name);
 	one.list = list;
 	for (size_t i = 0; one.create && i < all->count; i++)
@@ -149,7 +155,7 @@ static void add_both(candidates *all, struct connection *connection, const struc
 
 	if (!keys.count)
 		return;
-	add(all, connection, table, &keys, one->ns, NULL);
+	add(all, connection, table, &keys, one->ns, NULL, NULL);
 	for (size_t i = 0; count <= COLUMNS_MAX && i < one->touched.count; i++) {
 		const struct touch *touch = &one->touched.items[i];
 
@@ -162,9 +168,44 @@ static void add_both(candidates *all, struct connection *connection, const struc
 			add_key(&keys, names[count++]);
 	}
 	if (count <= COLUMNS_MAX && keys.count - compared <= COVERED_MAX && !one->is_write)
-		add(all, connection, table, &keys, one->ns, NULL);
+		add(all, connection, table, &keys, one->ns, NULL, NULL);
 	while (count > 0)
 		sqlite3_free(names[--count]);
+}
+
+/* With the condition of one column, of the rows that have its value: of the other columns, each with what is
+ * compared in a range, sorted or grouped; of the column itself if there is no other. */
+static void add_partial(candidates *all, struct connection *connection, const struct recorded *one,
+                        const struct use *constant)
+{
+	struct keys equal = { 0 };
+	bool has_other = false;
+
+	for (size_t i = 0; i < one->compared.uses.count; i++) {
+		const struct use *use = &one->compared.uses.items[i];
+
+		if (use->role == ROLE_EQUAL && !sqlite3_stricmp(use->table, constant->table) &&
+		    !is_same_column(use->key, constant->key))
+			add_key(&equal, use->key);
+	}
+	add(all, connection, constant->table, &equal, one->ns, constant->condition, NULL);
+	for (size_t i = 0; i < one->compared.uses.count; i++) {
+		const struct use *use = &one->compared.uses.items[i];
+		struct keys keys = equal;
+
+		if (use->role == ROLE_EQUAL || sqlite3_stricmp(use->table, constant->table) != 0)
+			continue;
+		if (use->list)
+			add_list(&keys, one, use);
+		else
+			add_key(&keys, use->key);
+		has_other = true;
+		add(all, connection, constant->table, &keys, one->ns, constant->condition, NULL);
+	}
+	if (!equal.count && !has_other) {
+		add_key(&equal, constant->key);
+		add(all, connection, constant->table, &equal, one->ns, constant->condition, NULL);
+	}
 }
 
 /* Those of one statement and table: of what is compared, and with what is sorted. */
@@ -181,6 +222,8 @@ static void find_of_table(candidates *all, struct connection *connection, const 
 
 		if (sqlite3_stricmp(use->table, table) != 0)
 			continue;
+		if (use->condition)
+			add_partial(all, connection, one, use);
 		if (use->role == ROLE_ORDER || use->role == ROLE_GROUP) {
 			add_list(&keys, one, use);
 			add_list(&alone, one, use);
@@ -209,7 +252,7 @@ static void find_foreign_keys(candidates *all, const struct workload *workload, 
 			if (workload_writes(&workload->statements.items[i], parent))
 				ns += workload->statements.items[i].ns;
 		if (ns > 0 && columns)
-			add(all, connection, child, &keys, ns, parent);
+			add(all, connection, child, &keys, ns, NULL, parent);
 	}
 	sqlite3_finalize(rows);
 }

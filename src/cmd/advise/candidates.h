@@ -11,6 +11,7 @@ struct candidate {
 	char *table, *name;
 	char *create, *drop; /* SQL. For an index that is there, `drop` comes first. */
 	char *list;          /* its columns, as in the SQL; NULL for an index that is there */
+	char *condition;     /* of a partial index; NULL: it is not partial */
 	char *parent;        /* of a foreign key, whose changes search the table; NULL: it is not for one */
 	int columns;
 	double ns; /* of the statements that it may help, as recorded */

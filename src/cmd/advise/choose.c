@@ -161,16 +161,24 @@ static void evaluate(const struct chooser *chooser, struct candidate *candidate,
 
 /* --- choosing ---------------------------------------------------------------------------------------- */
 
+/* Whether it is much smaller, because only a part of the rows is in it. */
+static bool is_part(const struct candidate *one, const struct candidate *other)
+{
+	return one->condition && !other->condition && 2 * one->bytes < other->bytes;
+}
+
 /* Whether the columns of `one` are the first ones of the other's. */
 static bool is_beginning(const struct candidate *one, const struct candidate *other)
 {
 	const size_t size = strlen(one->list);
+	const char *conditions[] = { one->condition ? one->condition : "",
+		                     other->condition ? other->condition : "" };
 
-	return !sqlite3_stricmp(one->table, other->table) && !strncmp(one->list, other->list, size) &&
-	       other->list[size] == ',';
+	return !strcmp(conditions[0], conditions[1]) && !sqlite3_stricmp(one->table, other->table) &&
+	       !strncmp(one->list, other->list, size) && other->list[size] == ',';
 }
 
-/* The one that saves the most, or its beginning if that saves nearly as much. */
+/* The one that saves the most, or its beginning, or a partial one, if that saves nearly as much. */
 static struct candidate *best_of(candidates *all)
 {
 	struct candidate *best = NULL, *narrow;
@@ -180,7 +188,8 @@ static struct candidate *best_of(candidates *all)
 			best = &all->items[i];
 	narrow = best;
 	for (size_t i = 0; i < all->count; i++)
-		if (!all->items[i].is_out && is_beginning(&all->items[i], narrow) &&
+		if (!all->items[i].is_out &&
+		    (is_beginning(&all->items[i], narrow) || is_part(&all->items[i], narrow)) &&
 		    all->items[i].saved > best->saved - SIMILAR * best->saved - sqrt(best->variance))
 			narrow = &all->items[i];
 	return narrow;

@@ -146,6 +146,22 @@ static void add_use(struct text *text, const struct operand *operand, enum role 
 		text->to->uses.count--;
 }
 
+/* "= 'open'", "IS NULL" and "IS NOT NULL" from the token `at` on, if nothing else follows in the term.
+ * Returns the text of the column's condition, sqlite3_malloc'ed; NULL: it is none. */
+static char *find_condition(const struct text *text, const struct touch *column, size_t at)
+{
+	static const char *const ends[] = { "AND", ")", ";", "ORDER", "GROUP", "LIMIT", "", NULL };
+	const size_t last = is_word(text, at + 1, "NOT") ? at + 2 : at + 1;
+	const struct sql_token *value = token_at(text, last), *first = token_at(text, at);
+	const bool is_null = is_word(text, at, "IS") && is_word(text, last, "NULL");
+
+	if ((!is_null && (value->kind != SQL_LITERAL || last != at + 1)) ||
+	    (token_at(text, last + 1)->size && !is_one_of(text, last + 1, ends)))
+		return NULL;
+	return sqlite3_mprintf("\"%w\" %.*s", column->column, (int)(value->at + value->size - first->at),
+	                       first->at);
+}
+
 /* --- comparisons and sorting ---------------------------------------------------------------------- */
 
 static void find_comparison(struct text *text, size_t at)
@@ -159,8 +175,13 @@ static void find_comparison(struct text *text, size_t at)
 		return;
 	sides[0] = operand_before(text, at);
 	sides[1] = operand_at(text, at + 1);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		const size_t count = text->to->uses.count;
+
 		add_use(text, &sides[i], is_equal ? ROLE_EQUAL : ROLE_RANGE, 0, false);
+		if (i == 0 && is_equal && text->to->uses.count > count && !sides[0].function)
+			text->to->uses.items[count].condition = find_condition(text, sides[0].column, at);
+	}
 }
 
 /* The columns after ORDER BY or GROUP BY, up to an item that is not a column. */
@@ -322,10 +343,31 @@ void compared_find(struct compared *compared, const char *sql, const touches *to
 	vector_free(&text.tokens);
 }
 
+void compared_keep_conditions(struct compared *compared, const struct compared *written)
+{
+	for (size_t i = 0; i < compared->uses.count; i++) {
+		struct use *use = &compared->uses.items[i];
+		bool is_written = false;
+
+		for (size_t w = 0; use->condition && w < written->uses.count; w++) {
+			const struct use *other = &written->uses.items[w];
+
+			is_written |= other->condition && !strcmp(other->table, use->table) &&
+			              !strcmp(other->condition, use->condition);
+		}
+		if (!is_written) {
+			sqlite3_free(use->condition);
+			use->condition = NULL;
+		}
+	}
+}
+
 void compared_free(struct compared *compared)
 {
-	for (size_t i = 0; i < compared->uses.count; i++)
+	for (size_t i = 0; i < compared->uses.count; i++) {
 		sqlite3_free(compared->uses.items[i].key);
+		sqlite3_free(compared->uses.items[i].condition);
+	}
 	for (size_t i = 0; i < compared->parameters.count; i++)
 		sqlite3_free((void *)compared->parameters.items[i].column);
 	vector_free(&compared->uses);

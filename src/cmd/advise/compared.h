@@ -17,6 +17,8 @@ enum role { ROLE_EQUAL, ROLE_RANGE, ROLE_ORDER, ROLE_GROUP };
 struct use {
 	const char *table; /* belongs to the touches */
 	char *key;
+	char *condition; /* that a column is a constant, for a partial index; NULL: it is not compared with
+	                    one */
 	enum role role;
 	int list;
 };
@@ -37,6 +39,9 @@ struct compared {
 /* `touched`: what the statement touches; must outlive the result. */
 void compared_find(struct compared *compared, const char *sql, const touches *touched,
                    sqlite3_stmt *statement);
+/* Forgets the conditions that the other text does not have: a recorded text has values where the program's
+ * has parameters. */
+void compared_keep_conditions(struct compared *compared, const struct compared *written);
 void compared_free(struct compared *compared);
 
 #endif

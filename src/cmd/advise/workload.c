@@ -62,6 +62,7 @@ static int read_statements(struct workload *workload, sqlite3 *trace)
 		one->runs = sqlite3_column_int64(rows, 1);
 		one->ns = sqlite3_column_double(rows, 2);
 		one->texts[0] = column_text(rows, 3);
+		one->written = column_text(rows, 3);
 		workload->ns += one->ns;
 	}
 	sqlite3_finalize(rows);
@@ -121,6 +122,7 @@ static void refuse(struct recorded *one, const char *reason)
 
 static void prepare_one(struct recorded *one, struct connection *connection)
 {
+	struct compared written;
 	sqlite3_stmt *statement;
 	char *unknown = NULL;
 
@@ -138,6 +140,9 @@ static void prepare_one(struct recorded *one, struct connection *connection)
 	}
 	one->is_write = !sqlite3_stmt_readonly(statement);
 	compared_find(&one->compared, one->texts[0], &one->touched, statement);
+	compared_find(&written, one->written, &one->touched, statement);
+	compared_keep_conditions(&one->compared, &written);
+	compared_free(&written);
 	if (sqlite3_bind_parameter_count(statement) > 0) {
 		one->is_drawn = true;
 		one->variants = VARIANTS;
@@ -249,6 +254,7 @@ void workload_free(struct workload *workload)
 		for (int t = 0; t < VARIANTS; t++)
 			free(one->texts[t]);
 		free(one->reason);
+		free(one->written);
 		drawn_free(one->values, VARIANTS * one->compared.parameters.count);
 		compared_free(&one->compared);
 		touches_free(&one->touched);

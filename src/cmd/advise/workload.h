@@ -16,6 +16,7 @@ struct recorded {
 	double ns; /* of all runs */
 	bool is_write;
 	bool is_other;         /* BEGIN, PRAGMA, CREATE: what no index helps, and is not replayed */
+	char *written;         /* the program's text, without values */
 	char *texts[VARIANTS]; /* with literals and recorded values in it; without them only the first */
 	int variants;          /* 0: it is not replayed */
 	bool is_drawn;         /* its values were drawn */
