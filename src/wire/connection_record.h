@@ -24,7 +24,7 @@ struct connection_record {
 	uint64_t counts[PAGE_CACHE_COUNTS];
 	uint64_t cache_bytes;
 	uint64_t database_bytes; /* the size of the file, or CONNECTION_NO_FILE */
-	uint32_t unknown; /* bits of `counts` that the library does not count */
+	uint32_t unknown;        /* bits of `counts` that the library does not count */
 	uint32_t is_closing;
 	uint32_t session, thread_id;
 	uint32_t database_size;

@@ -7,6 +7,7 @@ usage: as tool.py"""
 import os
 import re
 import sqlite3
+import time
 
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -104,6 +105,27 @@ class Metrics(Tool):
             labels = (label, ("outcome", outcome))
             self.assertEqual(found["queryprof_logged_checkpoints", labels], number)
             self.assertGreater(found["queryprof_logged_checkpoint_seconds", labels], 0)
+
+    def test_process(self):
+        """By the process that is recorded, while it runs; the file's counters may be a second behind it."""
+        trace = os.path.join(self.folder, "process.trace")
+        program = ("import os, sqlite3, sys\ndb = sqlite3.connect(':memory:')\nfor i in range(7):\n    db.execute('SELECT 77 + ?', (i,)).fetchall()\n"
+                   "print(os.getpid(), flush=True)\nsys.stdin.read()\n")
+        with subprocess.Popen([QUERYPROF, "record", "--quiet", "-o", trace, "--", "/usr/bin/python3", "-c", program], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as process:
+            pid, runs = process.stdout.readline().strip(), 0
+            for _ in range(300):
+                found = parse(self.output("metrics", pid))
+                ids = {dict(labels)["statement"] for (name, labels), _ in found.items() if name == "queryprof_statement_info" and dict(labels)["query"] == "SELECT 77 + ?"}
+                runs = sum(value for (name, labels), value in found.items() if name == "queryprof_statement_runs_total" and dict(labels)["statement"] in ids)
+                if runs == 7:
+                    break
+                time.sleep(0.1)
+            process.stdin.close()
+            process.wait(timeout=300)
+        self.assertEqual(runs, 7)
+        done = subprocess.run([QUERYPROF, "metrics", str(os.getpid())], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
 
     def test_texts(self):
         """Quotes, backslashes, line feeds, and bytes that are not UTF-8."""

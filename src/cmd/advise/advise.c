@@ -258,7 +258,7 @@ const struct command command_advise = {
 		"Candidates are indexes of columns that the statements compare, sort and group by, also "
 		"with all other columns that they read, and of foreign keys. If a "
 		"statement compares a column with a constant in its text, advise also tries partial indexes, "
-	        "of the "
+		"of the "
 		"rows with that constant. "
 		"advise proposes to drop an index that no statement's plan uses if writes save time without "
 		"it, unless it is unique or for a foreign key.",

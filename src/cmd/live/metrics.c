@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof metrics: counters of a trace file for Prometheus, in the text format of OpenMetrics.
+ * queryprof metrics: counters of a trace file, which may be named by a process that is recorded, for
+ * Prometheus, in the text format of OpenMetrics.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cmd/file/run_sql.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "cmd/live/processes.h"
 #include "sql_metrics.h"
 
 static const char *limit;
@@ -29,10 +31,25 @@ static bool print_line(const char *line, size_t size)
 	return valid != NULL;
 }
 
+/* `given` is a file, or a process that is recorded. NULL after a complaint. */
+static sqlite3 *open_file(const char *given)
+{
+	struct live live;
+	sqlite3 *db = NULL;
+
+	if (given[strspn(given, "0123456789")])
+		return trace_file_open(given);
+	if (!live_open("metrics", given, &live, NULL)) {
+		db = trace_file_open(live.path);
+		live_close(&live);
+	}
+	return db;
+}
+
 static int run(int argc, char **argv)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit ? limit : "100" }, { NULL, NULL } };
-	sqlite3 *db = trace_file_open(argv[0]);
+	sqlite3 *db = open_file(argv[0]);
 	sqlite3_stmt *rows = NULL;
 	int code;
 
@@ -57,18 +74,22 @@ static int run(int argc, char **argv)
 
 const struct command command_metrics = {
 	.name = "metrics",
-	.arguments = "[FILE] [OPTION]...",
+	.arguments = "[PID|FILE] [OPTION]...",
 	.summary = "Prints counters for Prometheus (OpenMetrics)",
 	.details =
 		"Counters of each statement and program (runs, errors, rows, times, rows visited, sorts), "
 		"waits of logged runs by cause, and losses with their reasons. A recording may still be "
-		"writing to the file. Have a timer write the output to a file for the node exporter's "
+		"writing to the file. PID is a process that is recorded, and names the trace file, with all "
+	        "processes "
+		"in it; the file's counters are at most about a second old. Have a timer write the output to "
+	        "a file for the node exporter's "
 		"textfile collector.\n\n"
 		"A statement that takes more time later may leave the statement (other), which Prometheus "
 		"sees as a reset of that counter. The waits are a gauge, because logged runs are removed if "
 		"the file grows too large. packaging/prometheus/queryprof.rules.yml in the source contains "
 		"alerts.",
 	.examples = "  queryprof metrics app.trace\n"
+		    "  queryprof metrics $(pidof -s server)\n"
 		    "  queryprof metrics app.trace --limit 20 > /var/lib/node_exporter/app.prom\n",
 	.options = options,
 	.reads_file = true,
