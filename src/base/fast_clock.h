@@ -87,18 +87,25 @@ static inline int fast_clock_processor(void)
 /* Reads both. */
 COLD_PATH uint64_t fast_clock_compare(struct fast_clock *clock);
 
-/* The time now. It never goes back on one thread. */
-static inline uint64_t fast_clock_ns(struct fast_clock *clock)
+/* The time now, in `clock->newest`, if the counter is enough. */
+static inline bool fast_clock_count(struct fast_clock *clock)
 {
 	uint64_t ticks;
 
 	if (__builtin_expect(fast_clock_core() != clock->core, 0))
-		return fast_clock_compare(clock);
+		return false;
 	ticks = fast_clock_ticks() - clock->ticks;
 	/* The thread may have moved in between. */
 	if (__builtin_expect(ticks >= clock->reach || fast_clock_core() != clock->core, 0))
-		return fast_clock_compare(clock);
-	return clock->newest = clock->ns + (ticks * clock->scale >> 32);
+		return false;
+	clock->newest = clock->ns + (ticks * clock->scale >> 32);
+	return true;
+}
+
+/* The time now. It never goes back on one thread. */
+static inline uint64_t fast_clock_ns(struct fast_clock *clock)
+{
+	return __builtin_expect(fast_clock_count(clock), 1) ? clock->newest : fast_clock_compare(clock);
 }
 
 /* A moment, to measure the time since it: the counter's value and scale; with scale 0,

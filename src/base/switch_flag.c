@@ -52,26 +52,13 @@ bool switch_flag_is_possible(void)
 	return area_here() != NULL;
 }
 
-bool switch_flag_renew(void)
-{
-	uint64_t own = (uint64_t)(uintptr_t)&switch_flag_description, pointer = own;
-	char *area = area_here();
-
-	if (!area)
-		return false;
-#if defined(__x86_64__)
-	__asm__ volatile("xchgq %0, %1"
-	                 : "+r"(pointer), "+m"(*(volatile uint64_t *)(area + SWITCH_FLAG_POINTER_AT)));
-#else
-	pointer = *(volatile uint64_t *)(area + SWITCH_FLAG_POINTER_AT);
-	*(volatile uint64_t *)(area + SWITCH_FLAG_POINTER_AT) = own;
-#endif
-	return pointer == own;
-}
-
 void switch_flag_set(void)
 {
-	(void)switch_flag_renew();
+	char *area = area_here();
+
+	if (area)
+		*(volatile uint64_t *)(area + SWITCH_FLAG_POINTER_AT) =
+			(uint64_t)(uintptr_t)&switch_flag_description;
 }
 
 unsigned switch_flag_test(void)

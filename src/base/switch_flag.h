@@ -66,9 +66,15 @@ static inline __attribute__((always_inline)) bool switch_flag_is_set(void)
  * thread may be in code that must not be interrupted. */
 void switch_flag_set(void);
 
-/* The same, and whether it was set until then: in one instruction where the processor has one, so no switch
- * comes in between. */
-bool switch_flag_renew(void);
+/* The same, and whether it was set until then. A switch before it is set again is one that this reports. */
+static inline bool switch_flag_renew(void)
+{
+	bool was_set = switch_flag_is_set();
+
+	if (__builtin_expect(!was_set, 0))
+		switch_flag_set();
+	return was_set;
+}
 
 /* Finds out whether flags are reliable; once, before there are queries. */
 void switch_flag_begin(void);

@@ -104,10 +104,12 @@ void query_show(struct query_run *run)
 void query_hand_over(struct query_run *to, const struct query_run *from)
 {
 	struct query_run *run = to->counts.start.run;
+	struct open_run *open = to->open;
 
 	/* A thread that inspects all runs may be at `to`, so the link to the next one must remain. */
 	memcpy(to, from, offsetof(struct query_run, version));
-	if (!to->open)
+	to->open = open;
+	if (!open)
 		query_find_frame(to);
 	to->counts.open = to->open;
 	to->counts.start.run = run;

@@ -144,7 +144,7 @@ static void sum_rows(struct query_run *run)
 	run->cpu_ns = cpu_ns;
 }
 
-void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen)
+void query_leave_among_rows(struct query_run *run, struct thread *thread)
 {
 	struct row_times *rows = &run->row_times;
 	bool is_whole;
@@ -156,11 +156,7 @@ void query_leave_among_rows(struct query_run *run, struct thread *thread, bool i
 	          &(struct rows_passed){ .ns = (double)took, .part = ROWS_INSIDE, .is_whole = is_whole });
 	rows->off_ns += cpu_ns < took ? (double)(took - cpu_ns) : 0;
 	run->left_ns = now;
-	if (rows->is_measured) {
-		rows_plan(rows, run->rows + 1, (double)(now - run->start_monotonic_ns));
-		is_chosen = rows_choose(rows); /* with another N than before, maybe */
-	}
-	rows->is_measured = is_chosen;
+	rows_next(rows, run->rows + 1, (double)(now - run->start_monotonic_ns));
 	sum_rows(run);
 	run->open->entered_ns = 0;
 	run->open->execution_ns = run->execution_ns;
@@ -168,7 +164,8 @@ void query_leave_among_rows(struct query_run *run, struct thread *thread, bool i
 	start_part(run, thread);
 }
 
-void query_leave_learning(struct query_run *run, struct thread *thread)
+/* A run has had ROWS_LEARNED_FROM rows, and all of them are measured. */
+static void leave_learning(struct query_run *run, struct thread *thread)
 {
 	struct row_times *rows = &run->row_times;
 	uint64_t program_ns = query_since(run->left_ns, run->entered_ns), before_ns = run->execution_ns;
@@ -185,6 +182,14 @@ void query_leave_learning(struct query_run *run, struct thread *thread)
 	switch_flag_set();
 	fast_clock_ns(&thread->clock);
 	start_part(run, thread);
+}
+
+void query_leave_row(struct query_run *run, struct thread *thread)
+{
+	if (run->row_times.is_on || run->rows < run->row_times.from)
+		query_leave(run, thread);
+	else
+		leave_learning(run, thread);
 }
 
 /* While it is paused a run holds how long it has run instead of when it began. */

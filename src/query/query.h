@@ -27,25 +27,26 @@ struct query_run {
 	uint64_t left_ns;                    /* the newest call's end */
 	uint64_t execution_ns, cpu_ns;       /* of the calls that have ended */
 	uint64_t cpu_estimated_ns;           /* of the calls at whose end no clock was read */
-	uint64_t prepare_ns;                 /* of the run, before its first step */
-	uint64_t labels;                     /* the number of the set that the thread had entered, 0: none */
-	uint32_t threads;                    /* that worked for it, 0: one */
-	uint32_t session;                    /* set before query_start(); part of the key. 0: none */
-	struct query_counts counts;          /* and when it began, on which thread, inside which query */
-	struct thread_account account;       /* of its thread when it began, or up to 1 ms before */
-
-	/* For threads that inspect it during the run, see inspect.h. `working`: the thread inside
-	 * it now, 0: none. */
-	uint32_t working;
 	uint64_t rows;
+	/* Whoever changes the run writes here what other processes may know; not NULL once it has begun. */
+	struct open_run *open;
+	uint32_t working;     /* for threads that inspect the run: the thread inside it now, 0: none */
+	uint32_t session;     /* set before query_start(); part of the key. 0: none */
+	struct span_run span; /* if the thread has a trace */
+	struct row_times
+		row_times;   /* with it on, entered_ns is the newest reading, of a beginning or an end */
+	uint64_t prepare_ns; /* of the run, before its first step */
+	uint64_t labels;     /* the number of the set that the thread had entered, 0: none */
+	uint32_t threads;    /* that worked for it, 0: one */
+	struct query_counts counts;    /* and when it began, on which thread, inside which query */
+	struct thread_account account; /* of its thread when it began, or up to 1 ms before */
+
+	/* For threads that inspect it during the run, see inspect.h. */
 	const char *text, *database; /* NULL: not known */
 	const char *query_id;        /* the user's own, NULL: none */
 	const char *library;         /* as query_end has it; stays for ever */
 	bool is_logged;              /* its text may be stored; set before query_start() */
 	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
-	struct span_run span;        /* if the thread has a trace */
-	struct row_times
-		row_times; /* with it on, entered_ns is the newest reading, of a beginning or an end */
 
 	/* inspect.c only. From `version` on they belong to this place in memory, whatever run is in it. */
 	uint64_t mark;    /* how `text` began, */
@@ -53,9 +54,7 @@ struct query_run {
 	uint64_t version; /* odd: shown */
 	struct query_run *next;
 	bool listed;
-	/* Whoever changes the run writes here what other processes may know; not NULL once it has begun. */
-	struct open_run *open;
-	struct open_run own_open; /* that, if it is in no shared memory */
+	struct open_run own_open; /* `open`, if it is in no shared memory */
 };
 
 /* Begins a run and its first call: a new key, the clocks, counts at zero. The caller sets the
@@ -93,10 +92,9 @@ COLD_PATH void query_find_frame(struct query_run *run);
 COLD_PATH void query_enter_slowly(struct query_run *run, struct thread *thread);
 COLD_PATH void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t now);
 
-/* The same for a run in which not every row is measured. `is_step`: a call for the next row.
- * `is_chosen`: the row that begins then is to be measured. */
+/* The same for a run in which not every row is measured. `is_step`: a call for the next row. */
 void query_enter_among_rows(struct query_run *run, struct thread *thread, bool is_step);
-void query_leave_among_rows(struct query_run *run, struct thread *thread, bool is_chosen);
+void query_leave_among_rows(struct query_run *run, struct thread *thread);
 
 static inline void query_enter_at(struct query_run *run, const struct thread *thread, uint64_t now)
 {
@@ -148,7 +146,7 @@ HOT_INLINE void query_leave(struct query_run *run, struct thread *thread)
 	uint64_t now, took, cpu_ns;
 
 	if (__builtin_expect(run->row_times.is_on, 0)) {
-		query_leave_among_rows(run, thread, rows_choose(&run->row_times));
+		query_leave_among_rows(run, thread);
 		return;
 	}
 	/* First of all: what follows is not the query's. */
@@ -187,29 +185,35 @@ HOT_INLINE void query_enter_row(struct query_run *run, struct thread *thread)
 	}
 }
 
-/* A run has had ROWS_LEARNED_FROM rows, and all of them are measured. */
-void query_leave_learning(struct query_run *run, struct thread *thread);
+void query_leave_row(struct query_run *run, struct thread *thread);
 
-HOT_INLINE void query_leave_row(struct query_run *run, struct thread *thread)
+/* The same, if it is the usual case. Else false, and nothing is done. It calls nothing, so its caller saves
+ * no registers. */
+HOT_INLINE bool query_leave_usual_row(struct query_run *run, struct thread *thread)
 {
 	struct row_times *rows = &run->row_times;
-	bool is_chosen;
+	uint64_t now, took;
 
-	if (!rows->is_on) {
-		if (__builtin_expect(run->rows < rows->from, 1))
-			query_leave(run, thread);
-		else
-			query_leave_learning(run, thread);
-		return;
+	if (rows->is_on) {
+		if (!rows_may_pass(rows) || !query_is_undisturbed(run, thread))
+			return false;
+		rows->left--;
+		run->open->entered_ns = 0;
+		__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
+		return true;
 	}
-	is_chosen = rows_choose(rows);
-	if (rows->is_measured || is_chosen || !query_is_undisturbed(run, thread)) {
-		query_leave_among_rows(run, thread, is_chosen);
-		return;
-	}
-	rows->unmeasured++;
-	run->open->entered_ns = 0;
-	__atomic_store_n(&run->working, 0, __ATOMIC_RELAXED);
+	if (__builtin_expect(run->rows >= rows->from || run->span.id || run->working != thread->id ||
+	                             run->entered_ns < thread->cpu_from_ns ||
+	                             !fast_clock_count(&thread->clock),
+	                     0))
+		return false;
+	now = thread->clock.newest;
+	if (__builtin_expect(!cpu_clock_is_valid(thread, now), 0))
+		return false;
+	took = query_since(run->entered_ns, now);
+	query_leave_at(run, took, took);
+	run->cpu_estimated_ns += took;
+	return true;
 }
 
 /* The run is inside another query, `parent`, whose initial query it shares. */

@@ -123,13 +123,19 @@ bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, doub
 	return false;
 }
 
+static void set_usual(struct row_times *rows)
+{
+	for (enum rows_part part = ROWS_PROGRAM; part < ROWS_PARTS; part++)
+		rows->usual[part] = mean(rows, part);
+}
+
 void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns)
 {
-	rows->is_on = true;
-	rows->is_measured = true;
+	rows->is_on = rows->is_measured = true;
 	rows->halves = 0;
-	rows->unmeasured = 0;
+	rows->left = rows->left_then = rows->rest = 0;
 	rows->random = random | 1;
+	set_usual(rows);
 	rows->tried_from = rows->planned_at;
 	rows->planned_at += ROWS_TRIED;
 	rows->disturbed = 0;
@@ -142,9 +148,9 @@ void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, 
 static void add_rows(struct row_times *rows, uint32_t count)
 {
 	if (rows->has_program)
-		rows->inside_ns -= count * mean(rows, ROWS_PROGRAM);
+		rows->inside_ns -= count * rows->usual[ROWS_PROGRAM];
 	else
-		rows->inside_ns += count * mean(rows, ROWS_INSIDE);
+		rows->inside_ns += count * rows->usual[ROWS_INSIDE];
 }
 
 /* The total deviation of a measured row, which represents N rows, of which the others have no readings. */
@@ -152,7 +158,7 @@ static void use_measured(struct row_times *rows, double program_ns, double insid
 {
 	enum rows_part part = rows->has_program ? ROWS_PROGRAM : ROWS_INSIDE;
 	double n = (double)(1u << rows->halves), ns = rows->has_program ? program_ns : inside_ns;
-	double off = ns - rows->reading_ns - mean(rows, part), of_n = n * off + rows->reading_ns;
+	double off = ns - rows->reading_ns - rows->usual[part], of_n = n * off + rows->reading_ns;
 
 	rows->inside_ns += rows->has_program ? -of_n : of_n;
 	rows->square += n * (n - 1) * off * off;
@@ -172,34 +178,35 @@ static void add_once(struct row_times *rows, enum rows_part part, double ns)
 
 void rows_pass(struct row_times *rows, const struct rows_passed *passed)
 {
-	double row_ns = mean(rows, ROWS_PROGRAM) + mean(rows, ROWS_INSIDE);
-	double usual_ns = rows->is_measured ? mean(rows, passed->part) : (rows->unmeasured + 1) * row_ns;
+	const bool is_measured = rows->is_measured, is_end = passed->part == ROWS_INSIDE;
+	const double row_ns = rows->usual[ROWS_PROGRAM] + rows->usual[ROWS_INSIDE];
+	/* Rows that have ended since the newest reading. */
+	const uint32_t ended = is_measured ? is_end : rows->left_then - (rows->left -= is_end);
+	double usual_ns = is_measured ? rows->usual[passed->part] : (ended + !is_end) * row_ns;
 	double ns = passed->ns, beyond = ns - usual_ns;
 	bool is_long = ns > 2 * usual_ns + (passed->is_whole ? LONG_WHOLE_NS : LONG_NS);
 
 	if (rows->has_program)
 		rows->inside_ns += ns;
 	rows->disturbed += !passed->is_whole;
-	add_rows(rows, rows->unmeasured + (passed->part == ROWS_INSIDE));
-	rows->unmeasured = 0;
-	if (!rows->is_measured) /* this one is in no other row of the part */
+	add_rows(rows, ended);
+	rows->left_then = rows->left;
+	if (!is_measured) /* this one is in no other row of the part */
 		add_once(rows, passed->part, rows->reading_ns);
 	if (is_long && (!passed->is_whole || passed->is_likely)) {
 		add_once(rows, passed->part, beyond);
 		ns = usual_ns;
 	}
-	if (is_long && passed->is_whole && !rows->is_measured)
+	if (is_long && passed->is_whole && !is_measured)
 		rows->square += beyond * beyond;
-	if (rows->is_measured && passed->part == ROWS_PROGRAM)
+	if (is_measured && !is_end)
 		rows->program_ns = ns;
-	else if (rows->is_measured)
+	else if (is_measured)
 		use_measured(rows, rows->program_ns, ns);
 }
 
-void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
+static void plan(struct row_times *rows, uint64_t count, double duration_ns)
 {
-	if (count < rows->planned_at)
-		return;
 	if (rows->disturbed * DISTURBED_MOST > count - rows->tried_from) {
 		rows->is_on = false;
 		rows->from = ROWS_ALL;
@@ -209,15 +216,42 @@ void rows_plan(struct row_times *rows, uint64_t count, double duration_ns)
 	rows->tried_from = count;
 	rows->planned_at = 2 * count;
 	rows->halves = choose_halves(rows, count, duration_ns);
+	rows->rest = 0; /* as if these rows had ended: too few to matter */
+	set_usual(rows);
 	if (!rows->halves)
 		measure_all(rows, count);
+}
+
+/* Each row is chosen with a probability of 1/N. */
+static void choose_next(struct row_times *rows)
+{
+	uint32_t n = 1u << rows->halves, before;
+	uint64_t x = rows->random;
+
+	/* Xorshift: three steps. */
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	rows->random = x;
+	before = x >> 32 & (n - 1);
+	rows->left = rows->left_then = rows->rest + before;
+	rows->rest = n - 1 - before;
+}
+
+void rows_next(struct row_times *rows, uint64_t count, double duration_ns)
+{
+	if (rows->is_measured && count >= rows->planned_at)
+		plan(rows, count, duration_ns);
+	if (rows->is_measured)
+		choose_next(rows);
+	rows->is_measured = !rows->left;
 }
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
 static uint64_t at_least_none(double ns)
 {
-	return ns > 0 ? (uint64_t)ns : 0;
+	return ns > 0 ? (uint64_t)(int64_t)ns : 0;
 }
 
 uint64_t rows_execution_ns(const struct row_times *rows)

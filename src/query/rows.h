@@ -4,14 +4,15 @@
  *
  * Two clock readings per row are half the cost of following a scan. So only the first 2 * ROWS_EXACT
  * rows of a run are all measured. After that, the times between any two readings are still exact,
- * however many rows were in between; only the split between SQLite and the program is estimated. A
- * row is measured with a probability of 1/N, both the program's part before it and SQLite's part, and
- * represents N rows. The part that varies less, usually the program's, is estimated, and the other
+ * however many rows were in between; only the split between SQLite and the program is estimated. Of
+ * each N rows in a row a random one is measured, both the program's part before it and SQLite's part,
+ * and represents them. The part that varies less, usually the program's, is estimated, and the other
  * one is the rest. So the sum is unbiased for any distribution of rows. N is a power of two, at most
  * ROWS_MOST. It is chosen again each time that the number of rows has doubled, such that the standard
- * error stays below 1 % of the run's time. A measured row among others costs twice as much as one of a
- * run of which all are measured. So below ROWS_LEAST all rows are measured, exactly, until the number
- * of rows has doubled again.
+ * error stays below 1 % of the run's time; the error is stated as if the measured rows were
+ * independent, so it is rather too large. A measured row among others costs several times as much as
+ * one of a run of which all are measured. So below ROWS_LEAST all rows are measured, exactly, until the
+ * number of rows has doubled again.
  *
  * Long events must neither be missed nor represent others, such as a sleep between two rows. A thread
  * that sleeps, or has a signal, loses its flag (base/switch_flag.h). Then the call that begins or
@@ -32,7 +33,7 @@
 
 #define ROWS_EXACT 64
 #define ROWS_LEARNED_FROM 32 /* the first rows of a run are slow: caches are cold */
-#define ROWS_LEAST 4         /* smaller N would save nothing */
+#define ROWS_LEAST 8         /* smaller N would save nothing */
 #define ROWS_MOST 64
 #define ROWS_TRIED 64 /* with N = 1, to see whether other statements run between the rows */
 
@@ -42,13 +43,15 @@ enum rows_part { ROWS_PROGRAM, ROWS_INSIDE, ROWS_PARTS };
 #define ROWS_ALL UINT64_MAX
 
 struct row_times {
-	uint64_t from;       /* the number of rows from which on query_leave_row() has more to do; or these */
-	bool is_on;          /* rows may pass unmeasured */
-	bool is_measured;    /* the present row represents others */
-	bool has_program;    /* the program's part is estimated, and SQLite's is the rest */
-	uint8_t halves;      /* N is 2 to the power of this */
-	uint32_t unmeasured; /* rows since the newest reading */
-	double square;       /* of the standard error; 0 when the run begins */
+	uint64_t from;      /* the number of rows from which on query_leave_row() has more to do; or these */
+	bool is_on;         /* rows may pass unmeasured */
+	bool is_measured;   /* the present row represents others; `left` is 0 */
+	bool has_program;   /* the program's part is estimated, and SQLite's is the rest */
+	uint8_t halves;     /* N is 2 to the power of this */
+	uint32_t left;      /* rows up to the next measured one, with the present row */
+	uint32_t left_then; /* at the newest reading */
+	uint32_t rest;      /* of the N rows of the newest measured one, those after it */
+	double square;      /* of the standard error; 0 when the run begins */
 	uint64_t random;
 	/* From here on they are set when the learning begins. */
 	uint64_t planned_at;             /* the number of rows at which N is chosen (again) */
@@ -59,21 +62,15 @@ struct row_times {
 	                                  * time */
 	double program_ns;               /* of the measured row: the program's part */
 	double reading_ns;               /* what a reading adds to each part of a measured row */
+	double usual[ROWS_PARTS];        /* what a row is assumed to take; chosen with N */
 	/* Of measured rows. */
 	double count, sum[ROWS_PARTS], squares[ROWS_PARTS];
 };
 
-/* A random choice: whether the row that begins after this call is measured. */
-static inline bool rows_choose(struct row_times *rows)
+/* At the end of a row: whether neither it nor the next one is measured, which needs no reading. */
+static inline bool rows_may_pass(const struct row_times *rows)
 {
-	uint64_t x = rows->random;
-
-	/* Xorshift: three steps, and a row's choice is needed only long after the one before. */
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	rows->random = x;
-	return (x >> 32 & ((1u << rows->halves) - 1)) == 0;
+	return rows->left > 1;
 }
 
 /* The time since the newest reading, up to a reading at the beginning or end of a call. */
@@ -92,13 +89,13 @@ bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, doub
 /* `random` chooses which rows are measured. The times are the sums of the rows until now. */
 void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns);
 
-/* A reading was made. */
+/* A reading was made. At the end of a call rows_next() must follow. */
 void rows_pass(struct row_times *rows, const struct rows_passed *passed);
 
-/* After a measured row, if it is time: chooses N, after `count` rows in `duration_ns`. It is off if N would
- * be small, and for the rest of the run if other statements run between the rows, where estimating saves
- * nothing. */
-void rows_plan(struct row_times *rows, uint64_t count, double duration_ns);
+/* After `count` rows in `duration_ns`: chooses the next row that is measured, and N if it is time. It is off
+ * if N would be small, and for the rest of the run if other statements run between the rows, where estimating
+ * saves nothing. */
+void rows_next(struct row_times *rows, uint64_t count, double duration_ns);
 
 /* SQLite's part and what of it was CPU time, of all rows so far; and the standard error of both. */
 uint64_t rows_execution_ns(const struct row_times *rows);

@@ -105,7 +105,7 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 	struct row_times rows = { .from = ROWS_LEARNED_FROM };
 	struct estimate all = { 0 };
 	double exact = 0, passed = 0; /* exact: readings that nobody sees are in all.inside_ns, too */
-	bool is_whole = true, is_chosen;
+	bool is_whole = true;
 
 	for (uint64_t number = 0; number < rows_wanted; number++) {
 		struct row row = next(number);
@@ -124,11 +124,10 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 			continue;
 		}
 		for (int part = ROWS_PROGRAM; part < ROWS_PARTS; part++) {
-			is_chosen = part == ROWS_INSIDE && rows_choose(&rows);
 			passed += row.ns[part];
 			is_whole &= !row.is_disturbed[part];
-			if (!rows.is_measured && !is_chosen && is_whole) {
-				rows.unmeasured += part == ROWS_INSIDE;
+			if (is_whole && (part == ROWS_INSIDE ? rows_may_pass(&rows) : !rows.is_measured)) {
+				rows.left -= part == ROWS_INSIDE;
 				continue;
 			}
 			/* A reading adds to the program's time, if at all. */
@@ -140,11 +139,7 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 			passed = 0;
 			is_whole = true;
 			if (part == ROWS_INSIDE) {
-				if (rows.is_measured) {
-					rows_plan(&rows, number + 1, all.inside_ns + all.program_ns);
-					is_chosen = rows_choose(&rows);
-				}
-				rows.is_measured = is_chosen;
+				rows_next(&rows, number + 1, all.inside_ns + all.program_ns);
 				exact = (double)rows_execution_ns(&rows);
 			}
 		}
@@ -249,11 +244,10 @@ static void disturbed_rows_are_all_measured(void **state)
 	assert_int_equal(count, 2 * ROWS_EXACT);
 	rows_start(&rows, 1, count * 10000, count * 10000);
 	while (rows.is_on) {
-		rows.is_measured = true;
 		rows_pass(&rows, &(struct rows_passed){ .ns = 2000, .part = ROWS_PROGRAM });
 		rows_pass(&rows, &(struct rows_passed){ .ns = 10000, .part = ROWS_INSIDE, .is_whole = true });
 		count++;
-		rows_plan(&rows, count, (double)count * 12000);
+		rows_next(&rows, count, (double)count * 12000);
 		assert_true(count <= first + ROWS_TRIED);
 	}
 	assert_true(rows.from == ROWS_ALL);
@@ -271,7 +265,8 @@ static void what_is_not_known_is_in_the_error(void **state)
 	rows_start(&rows, 1, 640000, 640000);
 	rows.is_measured = false;
 	rows.has_program = true;
-	rows.unmeasured = 9;
+	rows.left_then = 20;
+	rows.left = 11;
 	rows_pass(&rows, &(struct rows_passed){ .ns = 5e6, .part = ROWS_INSIDE, .is_whole = true });
 	assert_true(rows_error_ns(&rows) > 4800000);
 	assert_true(rows_execution_ns(&rows) <= 5640000);

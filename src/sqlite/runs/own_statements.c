@@ -3,6 +3,7 @@
 
 #include "query/inspect.h"
 #include "sqlite/runs/runs.h"
+#include "timers/nesting.h"
 
 static struct run *find_run(const void *frame)
 {
@@ -14,7 +15,9 @@ static struct run *find_run(const void *frame)
 
 static void disown(struct run *run, const sqlite3 *db)
 {
+	const struct query_tag *tag;
 	struct thread *thread;
+	uintptr_t frame;
 
 	if (!run || run->is_queryprofs || run->session->db != db)
 		return;
@@ -25,8 +28,10 @@ static void disown(struct run *run, const sqlite3 *db)
 	if (!thread)
 		return; /* nested: the samples belong to the outermost one */
 	query_withdraw(&run->query);
+	tag = nesting_find(thread, run->tag);
+	frame = tag ? tag->frame : 0;
 	runs_pop(run);
-	runs_push(run, thread, run->tag_frame);
+	runs_push(run, thread, (const void *)frame);
 }
 
 void own_statements_disown(const sqlite3 *db)

@@ -100,7 +100,8 @@ HOT_INLINE void pause_or_end(struct run *run, struct run_result result)
 		run_end(run, result);
 	} else {
 		run->query.rows++;
-		run_caller_see_row(run);
+		if (run_caller_is_due(run))
+			run_caller_read(run);
 		runs_give_back_private(run, result.thread);
 	}
 }
@@ -118,89 +119,10 @@ void run_call_return(struct run_call *call, int rc)
 
 /* --- a hot call ----------------------------------------------------------------------------- */
 
-/* Takes the thread's first slot, which is free. Its fields stay the same from row to row. */
-HOT_INLINE void acquire_slot(struct calling *calling, struct run *run, uint64_t number,
-                             const struct host_library *library, const void *frame)
-{
-	struct call_slot *slot = calling->slots;
-
-	if (slot->run != run) {
-		slot->library = library;
-		slot->running = slot->run = run;
-		slot->is_quiet = slot->is_exec = slot->is_orphan = false;
-		slot->newest_row = NULL;
-	}
-	slot->frame = (uintptr_t)frame;
-	slot->frame_return = frame_return_address(slot->frame);
-	__atomic_store_n(&slot->number, number, __ATOMIC_RELAXED);
-	calling->used = 1;
-}
-
-HOT_INLINE void release_slot(struct calling *calling)
-{
-	call_slot_free(calling->slots);
-	calling->used = 0;
-}
-
-/* While the session is private. If a statement was freed unseen, another one at its address is not in the
- * middle of a run. */
-HOT_INLINE bool acquire_open(struct run *run, const struct session *session,
-                             const struct host_library *library, sqlite3_stmt *stmt, uint64_t number)
-{
-	return !run->prepared && host_api(library)->stmt_busy(stmt) &&
-	       runs_acquire_private(run, session, stmt, number);
-}
-
-/* The thread does not follow the call in this way. */
-static const struct hot_call not_hot;
-
-HOT_INLINE struct hot_call begin_hot(const struct host_library *library, sqlite3_stmt *stmt,
-                                     const void *frame, struct calling *calling, struct run *run,
-                                     bool is_step)
-{
-	struct thread *thread = thread_current;
-	struct session *session;
-	bool is_acquired;
-	uint64_t number;
-
-	if (calling->used || !thread || thread->nesting || !sampler_ring())
-		return not_hot;
-	session = runs_guess_session(run, stmt);
-	if (!session || !session_enter_private_again(session, thread->id))
-		return not_hot;
-	number = calling_number(calling);
-	acquire_slot(calling, run, number, library, frame);
-	if (is_step && runs_has_ended(run)) {
-		is_acquired = run_begin_again(run, session, host_api(library), calling, number, thread);
-	} else {
-		is_acquired = acquire_open(run, session, library, stmt, number);
-		if (is_acquired && is_step)
-			query_enter_row(&run->query, thread);
-		else if (is_acquired)
-			query_enter(&run->query, thread);
-	}
-	session_leave_private(session);
-	if (!is_acquired) {
-		release_slot(calling);
-		return not_hot;
-	}
-	runs_push_alone(run, thread, frame);
-	return (struct hot_call){ run, number };
-}
-
-HOT_PATH struct hot_call hot_call_step(const struct host_library *library, sqlite3_stmt *stmt,
-                                       const void *frame)
-{
-	struct calling *calling = calling_current;
-	struct run *run = calling ? *calling_recent(calling, stmt) : NULL;
-
-	return run ? begin_hot(library, stmt, frame, calling, run, true) : not_hot;
-}
-
 HOT_PATH struct hot_call hot_call_reset(const struct host_library *library, sqlite3_stmt *stmt,
                                         const void *frame, struct calling *calling, struct run *run)
 {
-	return begin_hot(library, stmt, frame, calling, run, false);
+	return hot_call_begin(library, stmt, frame, calling, run, false);
 }
 
 struct run_call hot_call_spill(struct hot_call call, struct calling *calling,
@@ -230,13 +152,18 @@ HOT_INLINE bool end_plainly(struct run *run, struct thread *thread, int rc)
 	return is_plain;
 }
 
+/* Whether the thread is in the state in which the call was begun. If no other call has begun in its table,
+ * no call has changed that, and none has found that this one was left. */
+HOT_INLINE bool is_as_begun(const struct thread *thread, const struct calling *calling, uint64_t number)
+{
+	return thread && thread == thread_current && calling->numbers == number && thread->nesting == 1;
+}
+
 HOT_PATH bool hot_call_end(struct run *run, struct calling *calling, uint64_t number, int rc)
 {
 	struct thread *thread = run->tag_thread;
 
-	if (!thread || thread != thread_current || calling->used != 1 ||
-	    call_slot_number(calling->slots) != number || !runs_is_own(run, number) || thread->nesting != 1 ||
-	    thread->queries[0].number != run->tag || !sampler_ring())
+	if (!is_as_begun(thread, calling, number) || !sampler_ring())
 		return false;
 	nesting_set(thread, 0);
 	if (rc == SQLITE_ROW)
@@ -246,6 +173,29 @@ HOT_PATH bool hot_call_end(struct run *run, struct calling *calling, uint64_t nu
 	run->tag_thread = NULL;
 	if (rc == SQLITE_ROW || !end_plainly(run, thread, rc))
 		pause_or_end(run, (struct run_result){ .thread = thread, .rc = rc, .is_in_call = true });
-	release_slot(calling);
+	hot_call_release_slot(calling);
+	return true;
+}
+
+HOT_PATH bool hot_call_end_row(struct run *run, struct calling *calling, uint64_t number)
+{
+	struct thread *thread = run->tag_thread;
+	struct session *session = run->session;
+	bool is_usual;
+
+	if (!is_as_begun(thread, calling, number) || run_caller_is_due(run) ||
+	    !session_enter_private_again(session, thread->id))
+		return hot_call_end(run, calling, number, SQLITE_ROW);
+	is_usual = query_leave_usual_row(&run->query, thread);
+	if (is_usual) {
+		nesting_set(thread, 0);
+		run->tag_thread = NULL;
+		run->query.rows++;
+		__atomic_store_n(&run->owner, RUN_OPEN, __ATOMIC_RELAXED);
+	}
+	session_leave_private(session);
+	if (!is_usual)
+		return hot_call_end(run, calling, number, SQLITE_ROW);
+	hot_call_release_slot(calling);
 	return true;
 }

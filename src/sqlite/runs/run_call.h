@@ -69,10 +69,90 @@ struct hot_call {
 	uint64_t number;
 };
 
+/* Parts of the next two. */
+
+/* Takes the thread's first slot, which is free. Its fields stay the same from row to row. */
+HOT_INLINE void hot_call_acquire_slot(struct calling *calling, struct run *run, uint64_t number,
+                                      const struct host_library *library, const void *frame)
+{
+	struct call_slot *slot = calling->slots;
+
+	if (slot->run != run) {
+		slot->library = library;
+		slot->running = slot->run = run;
+		slot->is_quiet = slot->is_exec = slot->is_orphan = false;
+		slot->newest_row = NULL;
+	}
+	slot->frame = (uintptr_t)frame;
+	slot->frame_return = frame_return_address(slot->frame);
+	__atomic_store_n(&slot->number, number, __ATOMIC_RELAXED);
+	calling->used = 1;
+}
+
+HOT_INLINE void hot_call_release_slot(struct calling *calling)
+{
+	call_slot_free(calling->slots);
+	calling->used = 0;
+}
+
+/* While the session is private. If a statement was freed unseen, another one at its address is not in the
+ * middle of a run. */
+HOT_INLINE bool hot_call_acquire_open(struct run *run, const struct session *session,
+                                      const struct host_library *library, sqlite3_stmt *stmt, uint64_t number)
+{
+	return !run->prepared && host_api(library)->stmt_busy(stmt) &&
+	       runs_acquire_private(run, session, stmt, number);
+}
+
+/* The thread does not follow the call in this way. */
+#define NO_HOT_CALL ((struct hot_call){ .run = NULL })
+
+HOT_INLINE struct hot_call hot_call_begin(const struct host_library *library, sqlite3_stmt *stmt,
+                                          const void *frame, struct calling *calling, struct run *run,
+                                          bool is_step)
+{
+	struct thread *thread = thread_current;
+	struct session *session;
+	bool is_acquired;
+	uint64_t number;
+
+	if (calling->used || !thread || thread->nesting || !sampler_ring())
+		return NO_HOT_CALL;
+	session = runs_guess_session(run, stmt);
+	if (!session || !session_enter_private_again(session, thread->id))
+		return NO_HOT_CALL;
+	number = calling_number(calling);
+	hot_call_acquire_slot(calling, run, number, library, frame);
+	if (is_step && runs_has_ended(run)) {
+		is_acquired = run_begin_again(run, session, host_api(library), calling, number, thread);
+	} else {
+		is_acquired = hot_call_acquire_open(run, session, library, stmt, number);
+		if (is_acquired && is_step)
+			query_enter_row(&run->query, thread);
+		else if (is_acquired)
+			query_enter(&run->query, thread);
+	}
+	session_leave_private(session);
+	if (!is_acquired) {
+		hot_call_release_slot(calling);
+		return NO_HOT_CALL;
+	}
+	runs_push_alone(run, thread, frame);
+	return (struct hot_call){ run, number };
+}
+
 /* Around the real call. The call owns the run, whose clocks are running. A step may begin the run again. A
  * reset is given the thread's table of calls, and the run that calling_recent() has there; neither is NULL.
  */
-struct hot_call hot_call_step(const struct host_library *library, sqlite3_stmt *stmt, const void *frame);
+HOT_INLINE struct hot_call hot_call_step(const struct host_library *library, sqlite3_stmt *stmt,
+                                         const void *frame)
+{
+	struct calling *calling = calling_current;
+	struct run *run = calling ? *calling_recent(calling, stmt) : NULL;
+
+	return run ? hot_call_begin(library, stmt, frame, calling, run, true) : NO_HOT_CALL;
+}
+
 struct hot_call hot_call_reset(const struct host_library *library, sqlite3_stmt *stmt, const void *frame,
                                struct calling *calling, struct run *run);
 
@@ -81,6 +161,9 @@ struct hot_call hot_call_reset(const struct host_library *library, sqlite3_stmt 
  * like any other (hot_call_spill). Not inlined: the call may end on another thread than it began on, and the
  * caller may have kept the first one's thread pointer. */
 bool hot_call_end(struct run *run, struct calling *calling, uint64_t number, int rc);
+
+/* The same after a row: nearly all steps of scans. It saves no registers in the usual case. */
+bool hot_call_end_row(struct run *run, struct calling *calling, uint64_t number);
 
 /* The same call, as any other. */
 COLD_PATH struct run_call hot_call_spill(struct hot_call call, struct calling *calling,

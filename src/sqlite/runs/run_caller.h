@@ -19,11 +19,10 @@ void run_caller_forget(struct run *run);
 /* The bytes of wire/call_frame.h; 0: not known. Valid until it is forgotten. */
 size_t run_caller(const struct run *run, const char **bytes);
 
-/* The same after a row. */
-HOT_INLINE void run_caller_see_row(struct run *run)
+/* After a row: whether it is to be read. */
+HOT_INLINE bool run_caller_is_due(const struct run *run)
 {
-	if (__builtin_expect(query_has_samples(&run->query), 0))
-		run_caller_read(run);
+	return __builtin_expect(query_has_samples(&run->query), 0) && !run->caller;
 }
 
 #endif

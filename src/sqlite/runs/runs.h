@@ -160,7 +160,6 @@ void runs_pop(struct run *run);
 HOT_INLINE void runs_push_alone(struct run *run, struct thread *thread, const void *frame)
 {
 	run->tag_thread = thread;
-	run->tag_frame = frame;
 	if (run->tag_slot != thread || !sampler_push_again(thread, run->tag, &run->query.key, frame))
 		runs_push_anew(run, thread, frame);
 }
@@ -171,7 +170,6 @@ static inline void runs_push(struct run *run, struct thread *thread, const void 
 		runs_push_alone(run, thread, frame);
 	} else {
 		run->tag_thread = thread;
-		run->tag_frame = frame;
 		runs_push_anew(run, thread, frame);
 	}
 }

@@ -32,7 +32,9 @@ HOT_INLINE struct hot_call statement_step_begin(struct run_call *step, const str
 HOT_INLINE void statement_step_end(struct hot_call hot, struct calling *calling, struct run_call *step,
                                    int rc, const struct host_library *library, const void *frame)
 {
-	if (__builtin_expect(hot.run != NULL, 1) && hot_call_end(hot.run, calling, hot.number, rc))
+	if (__builtin_expect(hot.run != NULL, 1) &&
+	    (rc == SQLITE_ROW ? hot_call_end_row(hot.run, calling, hot.number)
+	                      : hot_call_end(hot.run, calling, hot.number, rc)))
 		return;
 	if (hot.run)
 		*step = hot_call_spill(hot, calling, library, frame);

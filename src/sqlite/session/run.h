@@ -57,7 +57,6 @@ struct run {
 	uint8_t kind;       /* enum run_kind */
 	struct query_run query;
 	struct run_settings settings;
-	const void *tag_frame;
 	const volatile int *mutex_owner; /* of a run of the trace callback: what its tag points to */
 	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
