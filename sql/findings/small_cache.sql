@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Statements that read the same pages again, because the page cache of their connection is much smaller than the file: in all
--- more than twice the file. saved: the part of the time in reads of what was read again, by samples for CPU time.
+-- more than twice the file. saved: the part of the time in reads of what was read again, by samples for CPU time. Nothing is
+-- said without the names of functions, or if the reads take less than a fifth of the statement's CPU time.
 WITH newest AS (
 	SELECT process, session, hits, misses, cache_bytes, max(timestamp_ns), (SELECT max(database_bytes) FROM connection_counts AS c WHERE c.process = n.process AND c.session = n.session) AS file
 	FROM connection_counts AS n GROUP BY process, session),
@@ -22,10 +23,11 @@ computed AS MATERIALIZED (
 	CROSS JOIN temp.selected_samples AS s ON s.run = q.id AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 	WHERE trace_type = 'CPU' AND stack_id IN (SELECT stack FROM stacks_that_read)
 	GROUP BY 1)
-SELECT r.hash AS hash, iif(is_named, (waited + coalesce(ns, 0)) * (1 - 1.0 * file / bytes), NULL) AS saved, sqrt(square) AS error,
+SELECT r.hash AS hash, (waited + ns) * (1 - 1.0 * file / bytes) AS saved, sqrt(square) AS error,
        printf('%.0f', 100.0 * misses / (hits + misses)) AS missed, printf('%,.1f MB', cache_bytes / 1e6) AS cache,
        printf('%,d', reads) AS reads, printf('%,.1f MB', bytes / 1e6) AS bytes, printf('%,.1f MB', file / 1e6) AS file, printf('%,.0f', 1.0 * bytes / file) AS times,
-       iif(is_named, duration(waited + coalesce(ns, 0)) || ' in these reads', 'the time in them is not known without names of functions') AS took,
+       duration(waited + ns) AS took, printf('%.0f', 100.0 * (waited + ns) / (cpu + waited)) AS share,
        iif(file < 1e9, printf('PRAGMA cache_size = -%d on each of its connections keeps the whole file in memory', file / 1024 * 1.1 + 1024),
            'a larger PRAGMA cache_size: which one holds what it reads again is not known') AS cure
-FROM reading AS r LEFT JOIN computed AS c ON c.hash = r.hash, (SELECT EXISTS (SELECT 1 FROM stacks_that_read) AS is_named);
+FROM reading AS r JOIN computed AS c ON c.hash = r.hash JOIN temp.finding_statements AS f ON f.hash = r.hash
+WHERE waited + ns >= 0.2 * (cpu + waited);
