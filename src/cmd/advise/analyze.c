@@ -401,8 +401,8 @@ const struct command command_analyze = {
 		"analyze uses queryprof's own SQLite, which may plan differently from the program's. The "
 		"statement cannot attach "
 		"a database, change the schema or a setting, or use functions and extensions of the program.",
-	.examples = "  queryprof analyze app.db 'SELECT * FROM orders WHERE customer = ?' --param 7\n"
-		    "  queryprof analyze app.db 'SELECT id FROM orders' --pragma cache_size=-65536\n",
+	.examples = "  queryprof analyze app.db 'SELECT * FROM orders WHERE id = ?' --param 7\n"
+		    "  queryprof analyze app.db 'SELECT id FROM t' --pragma cache_size=-65536\n",
 	.options = options,
 	.arguments_min = 2,
 	.arguments_max = 2,
