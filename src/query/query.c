@@ -169,14 +169,19 @@ static void leave_learning(struct query_run *run, struct thread *thread)
 {
 	struct row_times *rows = &run->row_times;
 	uint64_t program_ns = query_since(run->left_ns, run->entered_ns), before_ns = run->execution_ns;
+	bool is_whole;
 
 	query_leave(run, thread);
 	if (run->span.id || run->counts.has_threads || !switch_flag_is_possible()) {
 		rows->from = ROWS_ALL;
 		return;
 	}
-	if (!rows_learn(rows, run->rows, (double)(run->left_ns - run->start_monotonic_ns), (double)program_ns,
-	                (double)(run->execution_ns - before_ns)))
+	is_whole = switch_flag_renew();
+	const double parts_ns[ROWS_PARTS] = {
+		[ROWS_PROGRAM] = (double)program_ns, [ROWS_INSIDE] = (double)(run->execution_ns - before_ns)
+	};
+	if (!rows_learn(rows, run->rows, (double)(run->left_ns - run->start_monotonic_ns),
+	                is_whole ? parts_ns : NULL))
 		return;
 	rows_start(rows, random_next(thread), run->execution_ns, run->cpu_ns);
 	switch_flag_set();

@@ -104,8 +104,7 @@ static void measure_all(struct row_times *rows, uint64_t count)
 	rows->planned_at = rows->from + rows->from / LEARNED_PART;
 }
 
-bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, double program_ns,
-                double inside_ns)
+bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, const double parts_ns[ROWS_PARTS])
 {
 	if (count == ROWS_LEARNED_FROM) {
 		rows->planned_at = 2 * ROWS_EXACT;
@@ -114,10 +113,11 @@ bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, doub
 		memset(rows->sum, 0, sizeof(rows->sum));
 		memset(rows->squares, 0, sizeof(rows->squares));
 	}
-	add_measured(rows, program_ns, inside_ns);
+	if (parts_ns)
+		add_measured(rows, parts_ns[ROWS_PROGRAM], parts_ns[ROWS_INSIDE]);
 	if (count + 1 < rows->planned_at)
 		return false;
-	if (choose_halves(rows, count + 1, duration_ns))
+	if (rows->count >= ROWS_LEARNED_LEAST && choose_halves(rows, count + 1, duration_ns))
 		return true;
 	measure_all(rows, count + 1);
 	return false;

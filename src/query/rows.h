@@ -33,7 +33,8 @@
 
 #define ROWS_EXACT 64
 #define ROWS_LEARNED_FROM 32 /* the first rows of a run are slow: caches are cold */
-#define ROWS_LEAST 8         /* smaller N would save nothing */
+#define ROWS_LEARNED_LEAST 16
+#define ROWS_LEAST 8 /* smaller N would save nothing */
 #define ROWS_MOST 64
 #define ROWS_TRIED 64 /* with N = 1, to see whether other statements run between the rows */
 
@@ -81,10 +82,12 @@ struct rows_passed {
 	bool is_likely;      /* if it is long, that is most likely this part */
 };
 
-/* Row number `count` of the run (from ROWS_LEARNED_FROM on), measured as all are. `duration_ns`: the run's
- * until now. Returns whether rows may pass unmeasured from the next one on: then call rows_start(). */
-bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns, double program_ns,
-                double inside_ns);
+/* Row number `count` of the run (from ROWS_LEARNED_FROM on), measured as all are: its parts, or NULL if it
+ * was disturbed, because such a row will be measured anyway, and says nothing of the others. `duration_ns`:
+ * the run's until now. Returns whether rows may pass unmeasured from the next one on: then call rows_start().
+ */
+bool rows_learn(struct row_times *rows, uint64_t count, double duration_ns,
+                const double parts_ns[ROWS_PARTS]);
 
 /* `random` chooses which rows are measured. The times are the sums of the rows until now. */
 void rows_start(struct row_times *rows, uint64_t random, uint64_t execution_ns, uint64_t cpu_ns);

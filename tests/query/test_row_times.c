@@ -83,6 +83,19 @@ static struct row row_with_long_ones(uint64_t number)
 	return row;
 }
 
+/* Others have the processor for a long turn now and then, also while all rows are measured. */
+static struct row row_with_turns(uint64_t number)
+{
+	struct row row = plain_row(number);
+
+	for (int part = ROWS_PROGRAM; part < ROWS_PARTS; part++)
+		if (number == ROWS_LEARNED_FROM + 10u * (unsigned)(part + 1) || one_in(ROWS / 20)) {
+			row.ns[part] += 4e8;
+			row.is_disturbed[part] = true;
+		}
+	return row;
+}
+
 /* Each signal of a timer takes the flag, wherever it comes. */
 static struct row row_with_signals(uint64_t number)
 {
@@ -109,6 +122,8 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 
 	for (uint64_t number = 0; number < rows_wanted; number++) {
 		struct row row = next(number);
+		const double parts[ROWS_PARTS] = { row.ns[ROWS_PROGRAM] + READING_NS,
+			                           row.ns[ROWS_INSIDE] + READING_NS };
 
 		all.inside_ns += row.ns[ROWS_INSIDE];
 		all.program_ns += row.ns[ROWS_PROGRAM];
@@ -117,7 +132,9 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 			all.readings += 2;
 			if (number >= rows.from &&
 			    rows_learn(&rows, number, all.inside_ns + all.program_ns,
-			               row.ns[ROWS_PROGRAM] + READING_NS, row.ns[ROWS_INSIDE] + READING_NS)) {
+			               row.is_disturbed[ROWS_PROGRAM] || row.is_disturbed[ROWS_INSIDE]
+			                       ? NULL
+			                       : parts)) {
 				rows.reading_ns = READING_NS;
 				rows_start(&rows, random, (uint64_t)exact, (uint64_t)exact);
 			}
@@ -217,6 +234,12 @@ static void long_rows_and_sleeps_are_found(void **state)
 	check("long rows", row_with_long_ones, 0.2);
 }
 
+static void turns_of_others_are_no_usual_rows(void **state)
+{
+	(void)state;
+	check("turns of others", row_with_turns, 0.2);
+}
+
 static void signals_do_not_matter(void **state)
 {
 	(void)state;
@@ -229,7 +252,7 @@ static uint64_t learn(struct row_times *rows)
 	uint64_t count = ROWS_LEARNED_FROM;
 
 	*rows = (struct row_times){ .from = ROWS_LEARNED_FROM };
-	while (!rows_learn(rows, count, (double)(count + 1) * 12000, 2000, 10000))
+	while (!rows_learn(rows, count, (double)(count + 1) * 12000, (const double[]){ 2000, 10000 }))
 		count++;
 	return count + 1;
 }
@@ -301,6 +324,7 @@ int main(void)
 		cmocka_unit_test(rough_rows_are_measured_more_often),
 		cmocka_unit_test(rows_may_drift),
 		cmocka_unit_test(long_rows_and_sleeps_are_found),
+		cmocka_unit_test(turns_of_others_are_no_usual_rows),
 		cmocka_unit_test(signals_do_not_matter),
 		cmocka_unit_test(disturbed_rows_are_all_measured),
 		cmocka_unit_test(what_is_not_known_is_in_the_error),
