@@ -50,7 +50,8 @@ class Statements(Recording):
         self.assertLess(ns, 1.001 * own, self.seen)
         self.assertTrue(0 < between < own_cpu / 4, self.seen)
         self.assertLess(cpu - (own_cpu - between), 0.01 * own_cpu, self.seen)
-        self.assertGreater(cpu, 0.99 * within, self.seen)
+        # What was taken for CPU time between two runs, up to 50 us at a switch, is taken from the next one.
+        self.assertGreater(cpu, 0.95 * within, self.seen)
         self.assertGreater(within, own_cpu / 2, self.seen)
 
     @unittest.skipIf(IN_COVERAGE, "handlers of a debug build take a tenth of the program's CPU time")
