@@ -133,11 +133,11 @@ static bool is_counted(unsigned kind)
 	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 }
 
+/* A reading of a connection's counters is none: the next one has what it would have had. */
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
-	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS ||
-	       kind == RECORD_CONNECTION;
+	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS;
 }
 
 bool writer_is_plan(unsigned kind)
