@@ -74,7 +74,7 @@ class InstallDocument(unittest.TestCase):
         self.assertEqual({heading: len(blocks) for heading, blocks in BLOCKS.items() if blocks},
                          {"Packages": 4, "Load the extension": 4, "Build and install": 1, "Install without root": 1, "Check the installation": 1,
                           "Link it to a program": 1, "Uninstall": 1})
-        self.assertEqual([len(commands) for commands in TABLE], [1, 1, 2, 1])
+        self.assertEqual([len(commands) for commands in TABLE], [1, 1, 2, 1, 1])
 
     @unittest.skipIf(BUILD != os.path.join(SOURCE, "build/release"), "the document builds in build/release")
     def test_build_and_install(self):
