@@ -3,8 +3,8 @@
 -- more than twice the file. saved: the part of the time in reads of what was read again, by samples for CPU time. Nothing is
 -- said without the names of functions, or if the reads take less than a fifth of the statement's CPU time.
 WITH newest AS (
-	SELECT process, session, hits, misses, cache_bytes, max(timestamp_ns), (SELECT max(database_bytes) FROM connection_counts AS c WHERE c.process = n.process AND c.session = n.session) AS file
-	FROM connection_counts AS n GROUP BY process, session),
+	SELECT process, session, hits, misses, cache_bytes, max(timestamp_ns), database_bytes AS file
+	FROM connection_counts GROUP BY process, session),
 small AS MATERIALIZED (
 	SELECT * FROM newest WHERE cache_bytes < 0.5 * file),
 reading AS MATERIALIZED (
