@@ -5,7 +5,6 @@ were; hostile content is bounded and leaves nothing.
 
 usage: test_advise.py QUERYPROF [PROGRAM...]"""
 
-import hashlib
 import json
 import os
 import signal
@@ -22,16 +21,6 @@ import programs
 
 WANTED = [name for name in sys.argv[1:] if name in programs.PROGRAMS]
 sys.argv = [argument for argument in sys.argv if argument not in WANTED]
-
-
-def content(folder):
-    """Every file of a folder, with its mode, times and hash."""
-    result = {}
-    for name in sorted(os.listdir(folder)):
-        state = os.stat(os.path.join(folder, name))
-        with open(os.path.join(folder, name), "rb") as file:
-            result[name] = state.st_mode, state.st_mtime_ns, state.st_ctime_ns, hashlib.sha256(file.read()).hexdigest()
-    return result
 
 
 class Advise(Recording):

@@ -5,7 +5,6 @@
 usage: test_analyze.py QUERYPROF"""
 
 import glob
-import hashlib
 import json
 import os
 import signal
@@ -20,16 +19,6 @@ from recording import *
 
 SETUP = ("CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, v REAL, note TEXT); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
          " INSERT INTO t SELECT i, i * 7919 % 1000, i % 97, 'note ' || i FROM n; CREATE INDEX by_k ON t(k);")
-
-
-def content(folder):
-    """Every file of a folder, with its mode, times and hash."""
-    result = {}
-    for name in sorted(os.listdir(folder)):
-        state = os.stat(os.path.join(folder, name))
-        with open(os.path.join(folder, name), "rb") as file:
-            result[name] = state.st_mode, state.st_mtime_ns, state.st_ctime_ns, hashlib.sha256(file.read()).hexdigest()
-    return result
 
 
 class Analyze(unittest.TestCase):

@@ -3,6 +3,7 @@
 
 The command is the first argument of every test program here."""
 
+import hashlib
 import json
 import os
 import re
@@ -57,6 +58,16 @@ def stolen_ticks():
 def stolen_ns(ticks):
     """At most, of so many ticks: each processor has its own, of 10 ms."""
     return (ticks + os.cpu_count()) * 10**9 // os.sysconf("SC_CLK_TCK") if ticks else 0
+
+
+def content(folder):
+    """Every file of a folder, with its mode, times and hash."""
+    result = {}
+    for name in sorted(os.listdir(folder)):
+        state = os.stat(os.path.join(folder, name))
+        with open(os.path.join(folder, name), "rb") as file:
+            result[name] = state.st_mode, state.st_mtime_ns, state.st_ctime_ns, hashlib.sha256(file.read()).hexdigest()
+    return result
 
 
 def wait_until(condition, what, seconds=300):
