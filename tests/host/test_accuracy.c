@@ -139,8 +139,8 @@ static void read_clock(sqlite3_context *context, int count, sqlite3_value **valu
 	sqlite3_result_int(context, 0);
 }
 
-/* Runs of some `us`, one behind the other. Their CPU times are at least what the program sees within them,
- * and with the work between them they are what the thread used. */
+/* Runs of about `us` microseconds, one after another. The sum of their CPU times is at least the time that
+ * the program sees within them, and at most what the thread used. */
 static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *period_ns)
 {
 	sqlite3_stmt *stmt;

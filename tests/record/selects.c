@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that runs 20,000 short SELECTs, and as many that do nothing, tries 50 INSERTs that
- * fail, and prints in ns: how long the SELECTs took by its own clock, their CPU time, what of it the
- * program sees within them, and the CPU time of those that do nothing.
+ * A program that runs 20,000 short SELECTs, then 20,000 that do nothing, then tries 50 INSERTs that
+ * fail. It prints in ns: how long the SELECTs took by its own clock, their CPU time, the CPU time from the
+ * beginning to the end of each, and the CPU time of the SELECTs that do nothing.
  */
 #include <sqlite3.h>
 #include <stdio.h>

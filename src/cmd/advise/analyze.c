@@ -143,8 +143,7 @@ static bool read_whole(const struct way *way, struct connection *connection, int
 	return rows->is_whole;
 }
 
-/* --- comparing -------------------------------------------------------------------------------------------
- */
+/* --- comparing ------------------------------------------------------------ */
 
 static sqlite3_stmt *prepare(const struct side *side, int variant)
 {
@@ -240,8 +239,7 @@ static int compare_all(sqlite3 *db, const struct way *first, struct connection *
 	                        &(struct output){ .format = output_format_find(format_name) });
 }
 
-/* --- the plan ----------------------------------------------------------------------------------------------
- */
+/* --- the plan ------------------------------------------------------------ */
 
 /* The time of a run that is not recorded, of runs in about that time. */
 static int print_time(const struct way *way, struct connection *connection, int64_t run_ns, int64_t ns)
@@ -317,8 +315,7 @@ static int print_plans(const struct way *first, const struct private_copies *cop
 	return result;
 }
 
-/* --- the command
- * --------------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------ */
 
 static int measure(const struct way *first, const struct private_copies *copies, const char *given,
                    int64_t ns)

@@ -17,7 +17,7 @@ struct way {
 /* Whether a PRAGMA may be set: it is NAME=VALUE, and changes neither the file nor another connection. */
 bool way_may_set(const char *pragma);
 
-/* The names of those that may be set, for messages. */
+/* The names of the PRAGMAs that a way may set, as messages list them. */
 extern const char way_pragmas[];
 
 /* Opens the copy for the way: sets its PRAGMA. False after a complaint. */

@@ -230,7 +230,8 @@ static size_t find_place(const char *const *columns, size_t count, const char *n
 	return NOWHERE;
 }
 
-/* Where a record's columns go. That of the rowid is empty there. */
+/* Finds the place of each column in the row that `take` gets. The rowid is not in the record: its column
+ * there is NULL. */
 static int find_places(sqlite3 *db, const char *table, struct tree *tree, const char *const *columns,
                        size_t count)
 {

@@ -16,8 +16,9 @@ uint32_t table_pages_root(sqlite3 *db, const char *table);
 #define TABLE_PAGES_COLUMNS_MAX 32
 
 /* Calls `take` for the rows with these rowids, in their order, with the values of `count` columns, at most
- * TABLE_PAGES_COLUMNS_MAX, until it returns something else than SQLITE_OK. The value of a column that is NULL
- * here, or that a row was written without, is 0. An SQLite result: that of `take`, or SQLITE_CORRUPT. */
+ * TABLE_PAGES_COLUMNS_MAX, until it returns something else than SQLITE_OK. A column has the value 0 if its
+ * name is NULL, or if the row was written before the table had it. Returns what `take` returned,
+ * SQLITE_CORRUPT, or an error of memory or of reading. */
 int table_pages_each(sqlite3 *db, const char *table, const char *const *columns, size_t count, int64_t first,
                      int64_t last, int (*take)(void *context, const int64_t *row), void *context);
 
