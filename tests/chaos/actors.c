@@ -241,10 +241,17 @@ int run_self(const char *what, const char *path, unsigned ms)
 	return wait_for(child, what, UNLOCKED);
 }
 
+/* SQLite finds the log of a file by its name. A process that has opened a file which is then replaced
+ * removes the log of the new one as it closes: SQLite's documents forbid to rename or remove a file that
+ * others use. Here queryprof alone must bear it. */
+static pthread_mutex_t other_or_replaced = PTHREAD_MUTEX_INITIALIZER;
+
 static void lock_file(const char *path, unsigned ms)
 {
+	pthread_mutex_lock(&other_or_replaced);
 	if (!run_self("--lock", path, ms))
 		count_deed(LOCKED);
+	pthread_mutex_unlock(&other_or_replaced);
 }
 
 /* One at a time: the limit is to be again what it was. */
@@ -277,23 +284,39 @@ static void hang_disk(unsigned ms)
 	atomic_store(&disk_hangs, false);
 }
 
+/* The file goes last: a new one, which then begins, keeps its log. */
+static void remove_file(const char *path)
+{
+	static const char *const suffixes[] = { "-wal", "-shm", "" };
+	char name[240];
+	int code = -1;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+		code = unlink(name);
+	}
+	if (!code)
+		count_deed(REMOVED);
+}
+
+static void rename_file(const char *path)
+{
+	static int number;
+	char other[240];
+
+	snprintf(other, sizeof(other), "%s.old%d", path, number++);
+	if (!rename(path, other))
+		count_deed(RENAMED);
+}
+
 static void replace_file(uint64_t *state, const char *path)
 {
-	static atomic_int number;
-	char other[240], companion[240];
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-
-	snprintf(other, sizeof(other), "%s.old%d", path, atomic_fetch_add(&number, 1));
-	if (random_below(state, 2)) {
-		if (!rename(path, other))
-			count_deed(RENAMED);
-		return;
-	}
-	for (int i = 0; i < 3; i++) {
-		snprintf(companion, sizeof(companion), "%s%s", path, suffixes[i]);
-		if (!unlink(companion) && i == 0)
-			count_deed(REMOVED);
-	}
+	pthread_mutex_lock(&other_or_replaced);
+	if (random_below(state, 2))
+		rename_file(path);
+	else
+		remove_file(path);
+	pthread_mutex_unlock(&other_or_replaced);
 }
 
 static void change_setting(uint64_t *state)
