@@ -6,8 +6,7 @@
  * waits until the user is outside. So either the user sees that the object is shared, or the other
  * thread waits for it. In between nothing may wait for another thread.
  */
-#ifndef QUERYPROF_BASE_BIASED_LOCK_H
-#define QUERYPROF_BASE_BIASED_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ static inline bool biased_lock_is_revoked(const struct biased_lock *lock)
 /* Every thread of the process passes a full barrier. False: the kernel lacks the call, and
  * everything is shared. */
 bool biased_lock_barrier(void);
-
-#endif

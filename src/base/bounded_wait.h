@@ -15,8 +15,7 @@
  * the kernel is some time. So a clock that stands still, or runs backwards, makes a wait longer, not endless;
  * one that jumps ahead makes it shorter.
  */
-#ifndef QUERYPROF_BASE_BOUNDED_WAIT_H
-#define QUERYPROF_BASE_BOUNDED_WAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ bool bounded_wait_futex(struct bounded_wait *wait, uint32_t *word, uint32_t expe
 
 /* Sleeps for at most `ns`, 0: yields the processor. False: the limit has passed, and it has not slept. */
 bool bounded_wait_nap(struct bounded_wait *wait, uint64_t ns);
-
-#endif

@@ -6,8 +6,7 @@
  * Threads that hold a lock of the library are not cancelled (base/lock.h); this is for work without
  * one.
  */
-#ifndef QUERYPROF_BASE_CANCEL_H
-#define QUERYPROF_BASE_CANCEL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -24,5 +23,3 @@ static inline void cancel_release(int before)
 {
 	pthread_setcancelstate(before, NULL);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * (libfaketime), whose times are not the kernel's, and which may take a lock that the thread holds.
  * The clock read here is the one by which the kernel waits, also in a time namespace.
  */
-#ifndef QUERYPROF_BASE_CLOCK_H
-#define QUERYPROF_BASE_CLOCK_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -99,5 +98,3 @@ static inline uint64_t clock_offset_ns(uint64_t before)
 	}
 	return offset;
 }
-
-#endif

@@ -14,8 +14,7 @@
  * after the loader has counted its object, so the handler never uses a rule for code that took
  * another object's address.
  */
-#ifndef QUERYPROF_BASE_CODE_MAP_H
-#define QUERYPROF_BASE_CODE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ static inline const struct code_range *code_map_find(const struct code_map *map,
 
 	return i < map->count && map->ranges[i].start <= address ? &map->ranges[i] : NULL;
 }
-
-#endif

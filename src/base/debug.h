@@ -10,8 +10,7 @@
  * and the file is open for that moment only: a host may close descriptors that it does
  * not know. Costs one load and one branch when off. Not for the signal handler.
  */
-#ifndef QUERYPROF_BASE_DEBUG_H
-#define QUERYPROF_BASE_DEBUG_H
+#pragma once
 
 #include "base/of_recorder.h"
 
@@ -42,5 +41,3 @@ void debug_write(enum debug_topic topic, const char *format, ...) __attribute__(
 /* The error in the two variables, or why the file cannot be written; NULL:
  * nothing. For system.metrics; free() it. */
 char *debug_error(void);
-
-#endif

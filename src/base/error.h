@@ -2,8 +2,7 @@
 /*
  * The sentence for a QP_ code, kept for the calling thread (qp_error()).
  */
-#ifndef QUERYPROF_BASE_ERROR_H
-#define QUERYPROF_BASE_ERROR_H
+#pragma once
 
 #include "queryprof.h"
 
@@ -12,5 +11,3 @@ int error_set(int code, const char *format, ...) __attribute__((format(printf, 2
 
 /* The same with a malloc'ed sentence, which it frees; NULL: `fallback`. */
 int error_detach(int code, char *sentence, const char *fallback);
-
-#endif

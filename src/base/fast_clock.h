@@ -13,8 +13,7 @@
  * restartable sequences (rseq); without that, a thread that has moved is wrong by the difference
  * between the cores, for at most a millisecond. Async-signal-safe.
  */
-#ifndef QUERYPROF_BASE_FAST_CLOCK_H
-#define QUERYPROF_BASE_FAST_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -147,5 +146,3 @@ uint64_t fast_clock_since(struct fast_moment from);
 
 /* The clock that the time is read from, for people; a static text. */
 const char *fast_clock_source(void);
-
-#endif

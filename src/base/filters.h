@@ -6,8 +6,7 @@
  *
  * They are counted by calls that a program makes to load a library: to open, read and close a file.
  */
-#ifndef QUERYPROF_BASE_FILTERS_H
-#define QUERYPROF_BASE_FILTERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ int filters_here(void);
 
 /* Under `record`: whether there are others than the command's and the `seen` ones that were evaluated. */
 bool filters_are_unseen(int seen);
-
-#endif

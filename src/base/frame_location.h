@@ -2,8 +2,7 @@
 /*
  * Whether a call's frame is still there, and code runs inside it.
  */
-#ifndef QUERYPROF_BASE_FRAME_LOCATION_H
-#define QUERYPROF_BASE_FRAME_LOCATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ static inline enum frame_location frame_location(uintptr_t frame, uintptr_t retu
 		                                                                   : FRAME_AROUND;
 	return sp <= frame && frame - sp < COROUTINE_STACK_BYTES ? FRAME_AROUND : FRAME_ELSEWHERE;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * another thread may have been inside, which does not exist in the child, and the child would wait
  * forever.
  */
-#ifndef QUERYPROF_BASE_FREE_LATER_H
-#define QUERYPROF_BASE_FREE_LATER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void free_text_later(char *text);
 
 /* Frees what free_later() was called with. */
 void free_what_waits(void);
-
-#endif

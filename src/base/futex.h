@@ -5,8 +5,7 @@
  *
  * Only base/bounded_wait.c and base/lock.c wait: each wait has a limit, or a thread that ends it.
  */
-#ifndef QUERYPROF_BASE_FUTEX_H
-#define QUERYPROF_BASE_FUTEX_H
+#pragma once
 
 #include <errno.h>
 #include <limits.h>
@@ -41,5 +40,3 @@ static inline void futex_wake(uint32_t *word, int threads)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 	errno = before;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * gains nothing by making two stacks collide, so a keyless hash suffices. The file stores the first
  * half of some hashes, as a look-up key that is always checked against the whole value.
  */
-#ifndef QUERYPROF_BASE_HASH_H
-#define QUERYPROF_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -77,5 +76,3 @@ static inline struct hash hash_bytes(const void *bytes, size_t size)
 	hash_word(&hash, word);
 	return hash_end(hash);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * one by one. A table with a limit is a memory of look-ups: when it is full, adding an
  * entry clears it first.
  */
-#ifndef QUERYPROF_BASE_HASH_TABLE_H
-#define QUERYPROF_BASE_HASH_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ void hash_table_free(struct hash_table *table);
 
 /* Calls for each entry. */
 void hash_table_each(struct hash_table *table, void (*each)(void *context, void *entry), void *context);
-
-#endif

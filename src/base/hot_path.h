@@ -6,13 +6,10 @@
  * that calls a function outside it elsewhere; and its data comes first in its structures, in the 128
  * bytes for which an instruction's offset takes one byte instead of four.
  */
-#ifndef QUERYPROF_BASE_HOT_PATH_H
-#define QUERYPROF_BASE_HOT_PATH_H
+#pragma once
 
 #define HOT_PATH __attribute__((hot))
 #define COLD_PATH __attribute__((cold))
 
 /* Part of its caller, because the call and the registers that it saves cost as much as the work. */
 #define HOT_INLINE static inline __attribute__((always_inline))
-
-#endif

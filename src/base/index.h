@@ -7,8 +7,7 @@
  *	if (sum)
  *		sum->weight += weight;   // 0 at first
  */
-#ifndef QUERYPROF_BASE_INDEX_H
-#define QUERYPROF_BASE_INDEX_H
+#pragma once
 
 #include "base/hash_table.h"
 #include "base/vector.h"
@@ -40,5 +39,3 @@ uint32_t index_add(struct index *index, struct hash key);
 	})
 
 void index_free(struct index *index);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Texts, each kept once and numbered from 0 in the order in which they come.
  */
-#ifndef QUERYPROF_BASE_INTERNER_H
-#define QUERYPROF_BASE_INTERNER_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vector.h"
@@ -23,5 +22,3 @@ uint32_t interner_number(struct interner *interner, const char *text);
 const char *interner_keep(struct interner *interner, const char *bytes, size_t size);
 
 void interner_free(struct interner *interner);
-
-#endif

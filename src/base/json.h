@@ -4,8 +4,7 @@
  * backslashes; other characters that a terminal would obey are written as \u…, and a byte that is not
  * UTF-8 as U+FFFD. Texts end in a zero, so a \u0000 is read as U+FFFD.
  */
-#ifndef QUERYPROF_BASE_JSON_H
-#define QUERYPROF_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ bool json_read_integer(const char **at, uint64_t *number);
 
 /* The text goes to `*room`, which moves to its end. Room for all strings of a text: its size. */
 char *json_read_text(const char **at, char **room);
-
-#endif

@@ -3,8 +3,7 @@
  * Symbols that a loaded object defines for others, looked up in its own table, as the loader does.
  * dlsym() would wait while another thread is inside dlopen(), and takes a reference to the object.
  */
-#ifndef QUERYPROF_BASE_LOADED_SYMBOL_H
-#define QUERYPROF_BASE_LOADED_SYMBOL_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ bool loaded_functions_all(const struct dl_phdr_info *info, bool (*is)(const char
 
 /* Whether the object has a slot in its import table for calls of the function. */
 bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name);
-
-#endif

@@ -6,8 +6,7 @@
  * the parent holds it at the fork, the next look-up and the next dlopen() of the child wait forever.
  * So all of queryprof uses these functions, and a fork() waits until no thread is inside.
  */
-#ifndef QUERYPROF_BASE_LOADER_H
-#define QUERYPROF_BASE_LOADER_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -30,5 +29,3 @@ void loader_release(void);
 void loader_before_fork(void);
 void loader_after_fork_in_parent(void);
 void loader_after_fork_in_child(void);
-
-#endif

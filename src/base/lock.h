@@ -16,8 +16,7 @@
  * a lock is not cancelled: it would leave the lock taken. Builds with assertions (debug, asan,
  * tsan) abort where a thread takes a lock against the order.
  */
-#ifndef QUERYPROF_BASE_LOCK_H
-#define QUERYPROF_BASE_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -186,5 +185,3 @@ struct once {
 
 /* Other threads wait until it is done. In a child that was forked meanwhile it is done again. */
 void once_do(struct once *once, void (*work)(void));
-
-#endif

@@ -4,8 +4,7 @@
  * host that fits into its limit alone must also fit when it is recorded, and nobody knows how much it will
  * need.
  */
-#ifndef QUERYPROF_BASE_MEMORY_HEADROOM_H
-#define QUERYPROF_BASE_MEMORY_HEADROOM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@
 /* Whether so many bytes of address space, and MEMORY_OF_DATA of them, are a small share of what the limits
  * leave. False: `why` is a sentence. */
 bool memory_has_headroom(size_t bytes, char why[MEMORY_SENTENCE_SIZE]);
-
-#endif

@@ -3,8 +3,7 @@
  * What glibc has had for a few years only (cmake/glibc.cmake says from which version on we run): weak, so
  * NULL where it is missing. Each user says what is lost then.
  */
-#ifndef QUERYPROF_BASE_NEWER_GLIBC_H
-#define QUERYPROF_BASE_NEWER_GLIBC_H
+#pragma once
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ extern const unsigned __rseq_size __attribute__((weak));
 
 /* 2.32: an error's text, without a translation. */
 #pragma weak strerrordesc_np
-
-#endif

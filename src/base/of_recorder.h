@@ -11,8 +11,7 @@
  *	extern unsigned debug_topics;
  *	#endif
  */
-#ifndef QUERYPROF_BASE_OF_RECORDER_H
-#define QUERYPROF_BASE_OF_RECORDER_H
+#pragma once
 
 #define ADDRESS_OF_RECORDER(type, variable) type *variable##_address(void)
 
@@ -22,5 +21,3 @@
 	{                                                                                                    \
 		return (type *)&variable;                                                                    \
 	}
-
-#endif

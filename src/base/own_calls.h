@@ -9,8 +9,7 @@
  * library makes them. All other calls continue. For the C library's own calls on behalf of the
  * library (threads, signal masks), the callers check the gate.
  */
-#ifndef QUERYPROF_BASE_OWN_CALLS_H
-#define QUERYPROF_BASE_OWN_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -187,5 +186,3 @@ extern const struct own_call own_calls[] __attribute__((visibility("hidden")));
 extern const size_t own_calls_count __attribute__((visibility("hidden")));
 
 void own_call_forbid(const struct own_call *call, bool is_forbidden);
-
-#endif

@@ -3,8 +3,7 @@
  * Whether the calling process owns the memory that it sees. A child of vfork() sees its parent's memory, and
  * a child that was made without fork()'s hooks still has the state of its parent.
  */
-#ifndef QUERYPROF_BASE_OWN_PROCESS_H
-#define QUERYPROF_BASE_OWN_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -13,5 +12,3 @@ bool own_process_is_here(void);
 
 /* From now on the calling process owns it. Called at the start and in a forked child. */
 void own_process_renew(void);
-
-#endif

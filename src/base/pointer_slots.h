@@ -7,8 +7,7 @@
  *
  * base/hash_table.h is for data that one thread owns, or a lock protects.
  */
-#ifndef QUERYPROF_BASE_POINTER_SLOTS_H
-#define QUERYPROF_BASE_POINTER_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ static inline void pointer_slot_remove(const void **keys, uint32_t slots, uint32
 		slot = (slot - 1) & (slots - 1);
 	}
 }
-
-#endif

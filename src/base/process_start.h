@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef QUERYPROF_BASE_PROCESS_START_H
-#define QUERYPROF_BASE_PROCESS_START_H
+#pragma once
 
 #include <stdint.h>
 
 /* When this process began, ns since 1970, as the file's table of processes has it. */
 int64_t process_start_ns(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Files whose path comes from outside: a user, the environment, a file.
  */
-#ifndef QUERYPROF_BASE_REGULAR_FILE_H
-#define QUERYPROF_BASE_REGULAR_FILE_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -17,5 +16,3 @@ int regular_file_open(const char *path, struct stat *status);
  * another owner could read the content. A symbolic link is not followed. Returns the descriptor,
  * or -1 with errno: ELOOP for a link and EPERM for a file of the wrong kind or owner. */
 int regular_file_make(const char *path, int flags);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Order: comparisons for qsort(), and binary search.
  */
-#ifndef QUERYPROF_BASE_SEARCH_H
-#define QUERYPROF_BASE_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@
 		}                                                                                            \
 		low_;                                                                                        \
 	})
-
-#endif

@@ -5,8 +5,7 @@
  * fails for that reason the signal is pending, and is taken away, so that the host never gets it. A
  * signal of the host's that was pending before stays. Async-signal-safe; keeps errno.
  */
-#ifndef QUERYPROF_BASE_SIGNAL_HOLD_H
-#define QUERYPROF_BASE_SIGNAL_HOLD_H
+#pragma once
 
 #include <errno.h>
 #include <signal.h>
@@ -44,5 +43,3 @@ static inline void signal_release(const struct signal_hold *hold, bool is_raised
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &hold->before, NULL, sizeof(hold->before));
 	errno = error;
 }
-
-#endif

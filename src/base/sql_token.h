@@ -7,8 +7,7 @@
  *		...
  *	}
  */
-#ifndef QUERYPROF_BASE_SQL_TOKEN_H
-#define QUERYPROF_BASE_SQL_TOKEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool sql_token_is_one_of(const struct sql_token *token, const char *const *words
 
 /* The first token, after white space. What has no end extends to the end of the text. */
 struct sql_token sql_token_next(const char *sql, const char *end);
-
-#endif

@@ -14,8 +14,7 @@
  * starts, or else the process itself. If it does not, if libc has not registered the area, or not this
  * thread's (valgrind, gVisor, an older libc), no flag is ever set.
  */
-#ifndef QUERYPROF_BASE_SWITCH_FLAG_H
-#define QUERYPROF_BASE_SWITCH_FLAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void switch_flag_begin(void);
 /* Tests that a thread's flag does not survive a sleep. Returns the size of the registration for
  * which this is true; 0: it is not. Sleeps for a moment. */
 unsigned switch_flag_test(void);
-
-#endif

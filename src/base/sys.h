@@ -3,8 +3,7 @@
  * Kernel calls made directly: libc's own timer functions keep a helper thread and
  * allocate. Async-signal-safe; they set errno on failure, as syscall() does.
  */
-#ifndef QUERYPROF_BASE_SYS_H
-#define QUERYPROF_BASE_SYS_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ static inline int sys_timer_settime(int id, int flags, uint64_t first_ns, uint64
 
 	return (int)syscall(SYS_timer_settime, id, flags, &when, NULL);
 }
-
-#endif

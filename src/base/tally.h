@@ -7,8 +7,7 @@
  *	if (row != TALLY_NONE)
  *		tally_at(&sums, row)[2] += value;   // 0 at first
  */
-#ifndef QUERYPROF_BASE_TALLY_H
-#define QUERYPROF_BASE_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ static inline void tally_add(int64_t *word, double number)
 void tally_keep(struct tally *tally, const bool *is_kept);
 
 void tally_free(struct tally *tally);
-
-#endif

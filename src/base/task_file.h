@@ -2,8 +2,7 @@
 /*
  * The kernel's files about this process and its threads.
  */
-#ifndef QUERYPROF_BASE_TASK_FILE_H
-#define QUERYPROF_BASE_TASK_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ bool task_file_read_other(int process, const char *name, char *text, size_t size
 
 /* The state of the thread or process, in the text of its file stat; 0: the text has none. */
 char task_file_state(const char *stat);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Texts made and written.
  */
-#ifndef QUERYPROF_BASE_TEXT_H
-#define QUERYPROF_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void text_blank_controls(char *text);
 
 /* A copy (malloc'ed) that is valid UTF-8: each byte that is not becomes U+FFFD. NULL: no memory. */
 char *text_repair(const char *text, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A sum for each of many texts.
  */
-#ifndef QUERYPROF_BASE_TEXT_SUMS_H
-#define QUERYPROF_BASE_TEXT_SUMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool text_sums_add(struct text_sums *sums, const char *text, int64_t amount);
 void text_sums_sort(struct text_sums *sums);
 
 void text_sums_free(struct text_sums *sums);
-
-#endif

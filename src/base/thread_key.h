@@ -8,12 +8,9 @@
  * mistake these values for its own. It may overwrite them, so `end` finds its data in a thread-local
  * variable, never in its argument.
  */
-#ifndef QUERYPROF_BASE_THREAD_KEY_H
-#define QUERYPROF_BASE_THREAD_KEY_H
+#pragma once
 
 #include <pthread.h>
 
 /* 0 or an errno value. */
 int thread_key_create(pthread_key_t *key, void (*end)(void *unused));
-
-#endif

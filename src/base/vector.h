@@ -10,8 +10,7 @@
  * Adding may move the items, so pointers to them are valid until then. A failed call
  * leaves the vector as it was.
  */
-#ifndef QUERYPROF_BASE_VECTOR_H
-#define QUERYPROF_BASE_VECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@
  * free(). The result is never NULL otherwise, even for 0 items. */
 void *vector_grow(void *items, size_t *room, size_t wanted, size_t item_size);
 void vector_drop(void *items);
-
-#endif

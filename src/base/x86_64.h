@@ -8,8 +8,7 @@
  * which would become another dependency of every host. The test compares lengths and addresses with
  * objdump's for whole libraries.
  */
-#ifndef QUERYPROF_BASE_X86_64_H
-#define QUERYPROF_BASE_X86_64_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ static inline unsigned x86_register(const struct x86_instruction *instruction)
 {
 	return ((instruction->operand >> 3) & 7u) | (instruction->rex & 4u ? 8u : 0u);
 }
-
-#endif

@@ -2,11 +2,8 @@
 /*
  * Completion for bash.
  */
-#ifndef QUERYPROF_CMD_COMPLETE_H
-#define QUERYPROF_CMD_COMPLETE_H
+#pragma once
 
 /* Prints the candidates for the word at `cursor` of a command line, which is without the
  * command's own name. A command_result. */
 int complete_words(int cursor, int count, char **words);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The ledger, added up.
  */
-#ifndef QUERYPROF_COLLECT_LEDGER_READER_H
-#define QUERYPROF_COLLECT_LEDGER_READER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ void ledger_read_all(uint64_t counters[LEDGER_COUNTERS]);
 
 /* In a forked child: all counters start again from 0. No handler may run. */
 void ledger_reset_in_child(void);
-
-#endif

@@ -7,8 +7,7 @@
  * The entry of a run's place is permanent. Each beginning and each call changes some words of it
  * (wire/open_run.h), and a new statement describes itself.
  */
-#ifndef QUERYPROF_COLLECT_OPEN_RUNS_H
-#define QUERYPROF_COLLECT_OPEN_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ bool open_runs_had_user_ids(const void *memory);
 
 /* Writes each of them into the ring, once for a copy. False: the ring has no space for the next one. */
 bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);
-
-#endif

@@ -7,8 +7,7 @@
  * The thread keeps its wait there in any case (wire/wait.h). It writes down the waiting query at the
  * query's first wait.
  */
-#ifndef QUERYPROF_COLLECT_OPEN_WAITS_H
-#define QUERYPROF_COLLECT_OPEN_WAITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ bool open_waits_find_run(const void *memory, struct query_key key, struct open_w
 /* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the
  * newest one. Returns how many samples had no room. */
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);
-
-#endif

@@ -4,8 +4,7 @@
  * waits and destroys. Records come out in the order of their reservation. Nothing here
  * is for the handler.
  */
-#ifndef QUERYPROF_COLLECT_RING_READER_H
-#define QUERYPROF_COLLECT_RING_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ bool ring_wait_for_first(struct ring *ring, int64_t timeout_ns);
 
 /* Any thread: ends the reader's sleep, or its next one. */
 void ring_wake(struct ring *ring);
-
-#endif

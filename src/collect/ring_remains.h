@@ -9,8 +9,7 @@
  * free. A record that was only reserved when the process ended can be recognised: its header has its
  * size, and if the header was not written yet, all words up to the next header are zero.
  */
-#ifndef QUERYPROF_COLLECT_RING_REMAINS_H
-#define QUERYPROF_COLLECT_RING_REMAINS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ size_t ring_remains_repair(struct ring *ring);
 /* The records between these positions are stored: frees their room in the other process's ring at `memory`,
  * of which nothing is read. */
 void ring_remains_free(void *memory, const struct ring *copy, uint64_t tail, uint64_t new_tail);
-
-#endif

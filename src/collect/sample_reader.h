@@ -2,8 +2,7 @@
 /*
  * The optional fields of a sample's record, as its reader sees them.
  */
-#ifndef QUERYPROF_COLLECT_SAMPLE_READER_H
-#define QUERYPROF_COLLECT_SAMPLE_READER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ static inline const struct sample_field *sample_field_next(const void **at, cons
 	*at = (const char *)*at + (size < left ? size : left);
 	return field;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A table of entries in memory that another process also holds (handover/shared_ring.h). This process
  * acquires entries, which are permanent. The other process reads copies of the part that is in use.
  */
-#ifndef QUERYPROF_COLLECT_SHARED_ENTRIES_H
-#define QUERYPROF_COLLECT_SHARED_ENTRIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ size_t shared_entries_used_bytes(const struct shared_entries *entries, const voi
  * be of two states. Returns how many these are. */
 uint32_t shared_entries_keep_steady(const struct shared_entries *entries, void *copy, const void *earlier,
                                     const void *later);
-
-#endif

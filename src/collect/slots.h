@@ -2,8 +2,7 @@
 /*
  * The table of all threads' slots.
  */
-#ifndef QUERYPROF_COLLECT_SLOTS_H
-#define QUERYPROF_COLLECT_SLOTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void slots_release(struct thread *slot);
 
 /* In a forked child: no slot is free until it is given back. */
 void slots_forget_free(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The state that all files of the sampler share: its ring, its signal's number, its counters.
  */
-#ifndef QUERYPROF_COLLECT_STATE_H
-#define QUERYPROF_COLLECT_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ static inline void counter_set(enum sampler_counter which, uint64_t value)
 {
 	__atomic_store_n(&sampler_counters[which], value, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * The entry of a connection's place is permanent. It is all that is stored of these words, so that the
  * other process costs this one nothing.
  */
-#ifndef QUERYPROF_COLLECT_TRANSACTION_STATES_H
-#define QUERYPROF_COLLECT_TRANSACTION_STATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool transaction_states_has_remains(const void *copy, uint64_t until_ns, bool is
  * space for the next one. */
 bool transaction_states_hand_over(void *copy, const void *runs, uint64_t until_ns, bool is_ended,
                                   struct ring *ring);
-
-#endif

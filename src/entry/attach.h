@@ -2,8 +2,7 @@
 /*
  * A connection gets queryprof: session, functions, PRAGMAs and tables.
  */
-#ifndef QUERYPROF_ENTRY_ATTACH_H
-#define QUERYPROF_ENTRY_ATTACH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@
  * Idempotent. On failure the connection works as before, without the part that failed, and
  * `*error` has a message (sqlite3_malloc). */
 int attach_connection(sqlite3 *db, bool wants_tables, char **error);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * From an address of a stack to what a person reads.
  */
-#ifndef QUERYPROF_FRAMES_ADDRESS_H
-#define QUERYPROF_FRAMES_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ size_t address_frames(const struct address_space *space, uint64_t address, struc
 
 /* Demangled symbol of one frame for people; "0x…" when nothing is known. */
 char *address_text(const struct address_space *space, uint64_t address);
-
-#endif

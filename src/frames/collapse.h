@@ -3,8 +3,7 @@
  * Collapsed stacks, the lines that flame graph programs read: functions from the
  * root to the leaf with semicolons between them, a space, a number.
  */
-#ifndef QUERYPROF_FRAMES_COLLAPSE_H
-#define QUERYPROF_FRAMES_COLLAPSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool collapse_stack(struct collapse *collapse, int64_t weight);
 bool collapse_write(struct collapse *collapse, FILE *out);
 
 void collapse_free(struct collapse *collapse);
-
-#endif

@@ -7,8 +7,7 @@
  * can be embedded again at any time, even if some of the programs no longer exist. A program is read
  * only if its build id, or its size and time, match the sampled one.
  */
-#ifndef QUERYPROF_FRAMES_EMBED_H
-#define QUERYPROF_FRAMES_EMBED_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -46,5 +45,3 @@ bool embed_chore(sqlite3 *db, int64_t file);
 
 /* Frees the memory. `db` is that of embed_some(), or NULL. */
 void embed_end(struct embed *embed, sqlite3 *db);
-
-#endif

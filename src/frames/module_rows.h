@@ -3,8 +3,7 @@
  * The modules of a trace file, read from a row of its table. Inline, because the file's connection
  * may belong to either of two SQLites, the host's or the store's.
  */
-#ifndef QUERYPROF_FRAMES_MODULE_ROWS_H
-#define QUERYPROF_FRAMES_MODULE_ROWS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ static inline void module_rows_free(struct module_map *modules)
 		free((struct module *)modules->items[i]);
 	module_map_free(modules);
 }
-
-#endif

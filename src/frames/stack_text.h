@@ -2,8 +2,7 @@
 /*
  * A stack as text: the JSON array of its addresses, as in SQL, and its form for people.
  */
-#ifndef QUERYPROF_FRAMES_STACK_TEXT_H
-#define QUERYPROF_FRAMES_STACK_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ char *address_line_with_inlines(const struct address_space *space, uint64_t addr
 
 /* Parses a decimal or 0x number without anything around it. */
 bool address_parse(const char *text, uint64_t *address);
-
-#endif

@@ -30,8 +30,7 @@
  * which is calibrated, and the part of the flusher's time that stores samples. No interval can lower
  * the cost of the wrappers.
  */
-#ifndef QUERYPROF_HANDLER_BUDGET_H
-#define QUERYPROF_HANDLER_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ uint64_t budget_figure(enum budget_figure which);
 
 /* In a forked child, whose counters are 0. */
 void budget_after_fork(void);
-
-#endif

@@ -4,13 +4,10 @@
  * thread-local variable otel_thread_ctx_v1, a pointer to a record of the ids that the thread
  * works for. timers/context.c finds the variable.
  */
-#ifndef QUERYPROF_HANDLER_CONTEXT_H
-#define QUERYPROF_HANDLER_CONTEXT_H
+#pragma once
 
 #include "handler/thread.h"
 
 /* The context that the calling thread has published; all zero: none, or none that is valid.
  * Async-signal-safe. Neither the variable nor the record is trusted to be readable. */
 void context_read(const struct thread *thread, struct trace_context *context);
-
-#endif

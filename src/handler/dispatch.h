@@ -2,8 +2,7 @@
 /*
  * The signal handler: it determines the timer or request of a signal, and calls the code for it.
  */
-#ifndef QUERYPROF_HANDLER_DISPATCH_H
-#define QUERYPROF_HANDLER_DISPATCH_H
+#pragma once
 
 #include <signal.h>
 
@@ -11,5 +10,3 @@
  * their thread_timer as cookie in sival_ptr, and requests for a stack that of the thread's
  * response. */
 void dispatch_signal(int signal, siginfo_t *info, void *ucontext);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Signals that are not queryprof's go to the handler that the host has set.
  */
-#ifndef QUERYPROF_HANDLER_FORWARD_H
-#define QUERYPROF_HANDLER_FORWARD_H
+#pragma once
 
 #include <signal.h>
 
@@ -14,5 +13,3 @@ void forward_set(const struct sigaction *action);
  * not have set SA_RESTART, and its handler runs on the alternate stack if there is
  * one. The handler may leave by a longjmp. */
 void forward_signal(int signal, siginfo_t *info, void *ucontext);
-
-#endif

@@ -8,8 +8,7 @@
  * previous value of the word. So the stack alone shows the sets and their order, whatever has
  * happened to the set or its trampoline since.
  */
-#ifndef QUERYPROF_HANDLER_LABELS_H
-#define QUERYPROF_HANDLER_LABELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void labels_rename(uint64_t *addresses, int depth);
  * `query`: the number of the query's own set, 0: none. */
 void labels_collect(struct labels *labels, const struct unwind_stack *stack, uint64_t *addresses,
                     const struct unwind_result *unwound, uint64_t query);
-
-#endif

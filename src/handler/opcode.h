@@ -6,8 +6,7 @@
  * frame. sqlite/opcode/locations.c finds that location for each instruction of each library. A value that
  * is not the address of an opcode of the bytecode that the statement executes is ignored.
  */
-#ifndef QUERYPROF_HANDLER_OPCODE_H
-#define QUERYPROF_HANDLER_OPCODE_H
+#pragma once
 
 #include "handler/thread.h"
 
@@ -39,5 +38,3 @@ uint64_t opcode_running(struct thread *thread, const struct query_tag *tag, cons
 /* The start of the query's run as published: without bytecode if the statement, which exists, has
  * other opcodes now because SQLite prepared it again. */
 struct run_start opcode_start(const struct query_counts *counts);
-
-#endif

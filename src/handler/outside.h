@@ -2,8 +2,7 @@
 /*
  * What a thread that is in no query works for: see wire/outside.h.
  */
-#ifndef QUERYPROF_HANDLER_OUTSIDE_H
-#define QUERYPROF_HANDLER_OUTSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline void outside_enter_transaction(struct thread *thread, struct open_
 
 /* The slot gets another thread, or becomes a child's. */
 void outside_forget(struct thread *thread);
-
-#endif

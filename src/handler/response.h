@@ -3,8 +3,7 @@
  * A live stack: timers/stacks.c requests it by a signal, the handler writes the response
  * to the thread's slot.
  */
-#ifndef QUERYPROF_HANDLER_RESPONSE_H
-#define QUERYPROF_HANDLER_RESPONSE_H
+#pragma once
 
 #include "handler/thread.h"
 
@@ -13,5 +12,3 @@ void response_write(struct thread *thread, const void *ucontext);
 
 /* Moves with each response of any thread, and wakes the futex's sleepers. */
 extern uint32_t response_count __attribute__((visibility("hidden")));
-
-#endif

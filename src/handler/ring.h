@@ -8,8 +8,7 @@
  * Everything here is async-signal-safe, and a handler may interrupt any of it on the
  * same thread.
  */
-#ifndef QUERYPROF_HANDLER_RING_H
-#define QUERYPROF_HANDLER_RING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void *ring_try_reserve(struct ring *ring, size_t size);
 /* Publishes the record to the reader. Wakes the reader with a futex when the record
  * half fills the ring, or when the reader sleeps without a limit. `kind` is not 0. */
 void ring_commit(struct ring *ring, void *payload, unsigned kind);
-
-#endif

@@ -6,8 +6,7 @@
  * (coroutines), each with an unfinished call, and the calls may end in any order. So neither the
  * newest tag nor the oldest one is decisive, only the frames.
  */
-#ifndef QUERYPROF_HANDLER_RUNNING_H
-#define QUERYPROF_HANDLER_RUNNING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@
  * tells whether one may continue without a push: it is between two steps that cannot be hooked, or
  * on another stack. Async-signal-safe; on the thread itself. */
 const struct query_tag *query_running(const struct thread *thread, uintptr_t sp, bool *waits);
-
-#endif

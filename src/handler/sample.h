@@ -2,8 +2,7 @@
 /*
  * Samples: a stack and its value become one record in the ring.
  */
-#ifndef QUERYPROF_HANDLER_SAMPLE_H
-#define QUERYPROF_HANDLER_SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ struct observation {
 /* A sample of ordinary code; see timers/sample_here.h. Between thread_enter_handler() and
  * thread_leave_handler(). */
 bool sample_on_call(struct thread *thread, const struct observation *seen, const ucontext_t *context);
-
-#endif

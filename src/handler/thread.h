@@ -8,8 +8,7 @@
  * Between thread and handler, loads and stores in program order suffice; the fields that the handler
  * reads are volatile so that the compiler keeps that order.
  */
-#ifndef QUERYPROF_HANDLER_THREAD_H
-#define QUERYPROF_HANDLER_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,5 +166,3 @@ size_t thread_slot_bytes(void);
 /* Whether a signal with this si_code and cookie belongs to queryprof: from a timer of any slot,
  * past or present, or a request for a stack to one. */
 bool thread_owns_signal(int code, const void *cookie);
-
-#endif

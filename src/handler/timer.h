@@ -2,8 +2,7 @@
 /*
  * The handler's work on a timer whose signal came.
  */
-#ifndef QUERYPROF_HANDLER_TIMER_H
-#define QUERYPROF_HANDLER_TIMER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ uint32_t timer_consume_points(struct thread_timer *timer, enum timer_clock clock
 /* The signal, which represents `points` periods, found no query that wants it. Disarms the timer
  * if it is time. `waits`: a query may continue without a push. */
 void timer_stay_idle(struct thread_timer *timer, enum timer_clock clock, uint32_t points, bool waits);
-
-#endif

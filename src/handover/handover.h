@@ -16,8 +16,7 @@
  *
  * If any of this is refused, the process is not recorded, and `record` reports that at its end.
  */
-#ifndef QUERYPROF_HANDOVER_HANDOVER_H
-#define QUERYPROF_HANDOVER_HANDOVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,5 +95,3 @@ int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVE
  * place there. */
 socklen_t handover_address(const struct handover_key *key, enum handover_socket which,
                            struct sockaddr_un *address);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * How the trace file identifies a process: a row of its table of processes.
  */
-#ifndef QUERYPROF_HANDOVER_IDENTITY_H
-#define QUERYPROF_HANDOVER_IDENTITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ struct writer_identity {
 
 /* This process. One thread at a time. */
 const struct writer_identity *writer_identity_here(void);
-
-#endif

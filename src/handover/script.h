@@ -2,8 +2,7 @@
 /*
  * The script that an interpreter runs. Its executable, "python3", does not tell one program from another.
  */
-#ifndef QUERYPROF_HANDOVER_SCRIPT_H
-#define QUERYPROF_HANDOVER_SCRIPT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ void script_find(const char *executable, const char *arguments, char *script, si
 
 /* The same of this process. */
 void script_here(const char *executable, char *script, size_t size);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Only if another process requests it (handover/handover.h); otherwise the ring's memory is private.
  */
-#ifndef QUERYPROF_HANDOVER_SHARED_RING_H
-#define QUERYPROF_HANDOVER_SHARED_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -112,5 +111,3 @@ bool shared_ring_copy_open(struct shared_ring *shared, uint32_t *changed);
 void shared_ring_free(struct shared_ring *shared);
 
 void shared_ring_tell_plans_lost(struct shared_ring *shared, uint64_t lost);
-
-#endif

@@ -4,8 +4,7 @@
  * because the command reads the rings of recorded processes; there each of these functions does
  * nothing.
  */
-#ifndef QUERYPROF_HANDOVER_STORING_H
-#define QUERYPROF_HANDOVER_STORING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ static inline void storing_begin(void)
 }
 
 void storing_await_first_record(bool is_awaited);
-
-#endif

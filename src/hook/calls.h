@@ -4,8 +4,7 @@
  * mutexes and conditions, other processes. They are measured (query/wait.h) while a query runs, or is open
  * with the setting query_profiler_outside. Otherwise they are two loads and two branches longer.
  */
-#ifndef QUERYPROF_HOOK_CALLS_H
-#define QUERYPROF_HOOK_CALLS_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -13,5 +12,3 @@
 
 /* Fills the hooks; returns their number. */
 int calls_hooks(struct import_hook hooks[CALLS_HOOKS_MAX]);
-
-#endif

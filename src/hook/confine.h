@@ -7,8 +7,7 @@
  * thread makes a call. A filter that is installed without the C library's prctl() or syscall(), or
  * that was installed before the library was loaded, is not seen.
  */
-#ifndef QUERYPROF_HOOK_CONFINE_H
-#define QUERYPROF_HOOK_CONFINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool confine_has_unknown_filter(void);
 
 /* Fills the hooks; returns their number. */
 int confine_hooks(struct import_hook hooks[CONFINE_HOOKS_MAX]);
-
-#endif

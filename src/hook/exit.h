@@ -3,8 +3,7 @@
  * The ways in which a process ends without exit(): _exit(), quick_exit(), with its last thread, and by
  * the exec functions, with which it becomes another program.
  */
-#ifndef QUERYPROF_HOOK_EXIT_H
-#define QUERYPROF_HOOK_EXIT_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -22,5 +21,3 @@ void exit_follow(const struct exit_callbacks *callbacks);
 
 /* Fills the hooks; returns their number. */
 int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX]);
-
-#endif

@@ -4,8 +4,7 @@
  * (exit.h), give up its rights (rights.h), set and wait for signals (signals.h) and wait (waits.h,
  * calls.h), dlsym() (lookup.h), and those of a later room, its source.
  */
-#ifndef QUERYPROF_HOOK_HOOK_H
-#define QUERYPROF_HOOK_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ struct hook_slot {
 	void **at, *value;
 };
 bool hook_try_set(const struct hook_slot *slots, int count);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Not in a signal handler, not inside loader_each().
  */
-#ifndef QUERYPROF_HOOK_IMPORT_H
-#define QUERYPROF_HOOK_IMPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ bool import_set(void **slot, void *value);
 /* Whether objects came or went since the newest import_patch(), or it could not yet find out
  * which function every slot will reach. */
 bool import_stale(void);
-
-#endif

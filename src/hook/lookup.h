@@ -3,8 +3,7 @@
  * dlsym(), for hosts that look functions up by name (Python's ctypes, LuaJIT's ffi, .NET): they get
  * queryprof's for those that are hooked.
  */
-#ifndef QUERYPROF_HOOK_LOOKUP_H
-#define QUERYPROF_HOOK_LOOKUP_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -13,5 +12,3 @@
  * on this processor. */
 bool lookup_hook(struct import_hook *hook, const char *family,
                  void *(*replace)(const char *symbol, const void *real));
-
-#endif

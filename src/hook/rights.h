@@ -3,8 +3,7 @@
  * The functions by which a process gives up rights with which it began: users, groups, root folder.
  * Before that, queryprof does everything for which it needs these rights.
  */
-#ifndef QUERYPROF_HOOK_RIGHTS_H
-#define QUERYPROF_HOOK_RIGHTS_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -16,5 +15,3 @@ void rights_follow(void (*before)(void));
 
 /* Fills the hooks; returns their number. */
 int rights_hooks(struct import_hook hooks[RIGHTS_HOOKS_MAX]);
-
-#endif

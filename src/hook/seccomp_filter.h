@@ -5,8 +5,7 @@
  * Arguments may be unknown: a filter that tests one is followed both ways. The result is then whether
  * some value of it is punished.
  */
-#ifndef QUERYPROF_HOOK_SECCOMP_FILTER_H
-#define QUERYPROF_HOOK_SECCOMP_FILTER_H
+#pragma once
 
 #include <linux/filter.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ struct seccomp_call {
 /* Whether the filter may answer the call by killing the thread or the process, or by SIGSYS. Also true if
  * finding out takes too long. A program that the kernel refuses gives any answer. */
 bool seccomp_punishes(const struct sock_filter *program, size_t length, const struct seccomp_call *call);
-
-#endif

@@ -3,8 +3,7 @@
  * The functions by which the host sets signals and waits for them: they notify the sampler if it is
  * the signal of queryprof's timers.
  */
-#ifndef QUERYPROF_HOOK_SIGNALS_H
-#define QUERYPROF_HOOK_SIGNALS_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -12,5 +11,3 @@
 
 /* Fills the hooks; returns their number. */
 int signals_hooks(struct import_hook hooks[SIGNALS_HOOKS_MAX]);
-
-#endif

@@ -11,8 +11,7 @@
  * queryprof's signal ended continues for the rest of its time; the host's own signals end it as
  * usual. Outside, the thread's timer is stopped before it waits.
  */
-#ifndef QUERYPROF_HOOK_WAITS_H
-#define QUERYPROF_HOOK_WAITS_H
+#pragma once
 
 #include "hook/import.h"
 
@@ -20,5 +19,3 @@
 
 /* Fills the hooks; returns their number. */
 int waits_hooks(struct import_hook hooks[WAITS_HOOKS_MAX]);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * An unknown interpreter has no call stacks: nothing is guessed.
  */
-#ifndef QUERYPROF_INTERPRETER_CALL_STACK_H
-#define QUERYPROF_INTERPRETER_CALL_STACK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@
  * Returns their size in bytes, at most CALL_STACK_BYTES; 0: there are none, or they are not
  * understood. */
 size_t call_stack_read(char to[CALL_STACK_BYTES]);
-
-#endif

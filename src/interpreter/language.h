@@ -2,8 +2,7 @@
 /*
  * A language whose frames are understood: one file each, and an entry in the table of call_stack.c.
  */
-#ifndef QUERYPROF_INTERPRETER_LANGUAGE_H
-#define QUERYPROF_INTERPRETER_LANGUAGE_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ void language_put_frames(struct call_stack *stack, uintptr_t newest, uint32_t ba
  * frame, and a frame without a file marks the gap. */
 bool language_put_frame(struct call_stack *stack, uint32_t line, const char *file, size_t file_size,
                         const char *function, size_t function_size);
-
-#endif

@@ -3,8 +3,7 @@
  * The memory of an interpreter, read with handler/unwind/stack_copy.h: unreadable memory causes no
  * fault. A call stack alternates between frames, code and texts, so some pages are kept.
  */
-#ifndef QUERYPROF_INTERPRETER_MEMORY_H
-#define QUERYPROF_INTERPRETER_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size);
 
 /* The word there; 0: it is 0, or unreadable. */
 uintptr_t memory_word(struct memory *memory, uintptr_t at);
-
-#endif

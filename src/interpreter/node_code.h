@@ -8,8 +8,7 @@
  * backwards from the address to the object's beginning, and the object names its code's bounds, which must
  * contain the address. A frame of optimized code may stand for several functions, one inlined into the other.
  */
-#ifndef QUERYPROF_INTERPRETER_NODE_CODE_H
-#define QUERYPROF_INTERPRETER_NODE_CODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct node_frame {
 /* The functions of a frame, the newest first. 0: the frame is not understood. */
 unsigned node_places(const struct node_reader *reader, const struct node_frame *frame,
                      struct node_place places[NODE_PLACES_MAX]);
-
-#endif

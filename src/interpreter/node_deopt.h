@@ -10,8 +10,7 @@
  * The list is a program for the deoptimizer: instructions with operands, which also tell where each value is.
  * To save space it may repeat instructions of an earlier list.
  */
-#ifndef QUERYPROF_INTERPRETER_NODE_DEOPT_H
-#define QUERYPROF_INTERPRETER_NODE_DEOPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct node_call {
 /* The newest first. 0: not understood. */
 unsigned node_deopt_places(const struct node_reader *reader, const struct node_call *call,
                            struct node_place places[NODE_PLACES_MAX]);
-
-#endif

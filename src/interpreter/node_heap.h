@@ -3,8 +3,7 @@
  * V8's objects: a word is a pointer with the tag 1, or a small integer in its upper half. An object begins
  * with its map, which has its type. Each reading is checked, and no pointer is followed before the type was.
  */
-#ifndef QUERYPROF_INTERPRETER_NODE_HEAP_H
-#define QUERYPROF_INTERPRETER_NODE_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ static inline bool node_bytes_are_left(const struct node_bytes *bytes)
 {
 	return bytes->at < bytes->end;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * and types as constants (`v8dbg_…`) for debuggers. The rest belongs to the version: a table has it for each
  * V8 of node 18 to 26.
  */
-#ifndef QUERYPROF_INTERPRETER_NODE_LAYOUT_H
-#define QUERYPROF_INTERPRETER_NODE_LAYOUT_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ struct node_layout {
 
 /* False: it is no V8, or not understood. */
 bool node_layout_read(const struct dl_phdr_info *info, struct node_layout *layout);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Positions in the source, as V8's tables have them for bytecode and for compiled code.
  */
-#ifndef QUERYPROF_INTERPRETER_NODE_POSITION_H
-#define QUERYPROF_INTERPRETER_NODE_POSITION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ int32_t node_position_bytecodes(const struct node_reader *reader, uintptr_t byte
  * which has this table; -1: not known. */
 int64_t node_position_bytecode(const struct node_reader *reader, uintptr_t bytecodes, uintptr_t table,
                                uint64_t offset);
-
-#endif

@@ -8,8 +8,7 @@
  * Only comments before the statement and behind it count, and only those that are such a list
  * from their first character to their last: what people write for people is no label.
  */
-#ifndef QUERYPROF_LABEL_COMMENT_H
-#define QUERYPROF_LABEL_COMMENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@
  * labels with one key the one further back counts. NULL: none, or no memory. The statement need
  * not be valid SQL, complete or free of zeros. */
 char *comment_labels(const char *sql, size_t size);
-
-#endif

@@ -8,8 +8,7 @@
  * So equal sets have equal texts, and a hash of the text is a number that names the set, in every
  * process and in every file.
  */
-#ifndef QUERYPROF_LABEL_PAIRS_H
-#define QUERYPROF_LABEL_PAIRS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ uint64_t label_set_number(const char *set, size_t size);
 
 /* The end of the set's object. */
 size_t label_set_object(const char *set);
-
-#endif

@@ -7,8 +7,7 @@
  * when the set is made. So a handler, a frame on a stack or a record never depends on the set's
  * memory, and a set can be freed at any moment.
  */
-#ifndef QUERYPROF_LABEL_SETS_H
-#define QUERYPROF_LABEL_SETS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ enum label_counter {
 	LABEL_COUNTERS,
 };
 uint64_t label_counter(enum label_counter which);
-
-#endif

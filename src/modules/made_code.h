@@ -2,8 +2,7 @@
 /*
  * Code that queryprof has made in this process, as if it were an object's: snapshots have it.
  */
-#ifndef QUERYPROF_MODULES_MADE_CODE_H
-#define QUERYPROF_MODULES_MADE_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ bool made_code_add(const struct made_code *code);
 
 /* All until now. */
 size_t made_code_all(const struct made_code **codes);
-
-#endif

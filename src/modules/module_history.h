@@ -2,8 +2,7 @@
 /*
  * The modules of a process over its life: the mapped ones, and earlier ones.
  */
-#ifndef QUERYPROF_MODULES_MODULE_HISTORY_H
-#define QUERYPROF_MODULES_MODULE_HISTORY_H
+#pragma once
 
 #include "base/vector.h"
 #include "modules/module_map.h"
@@ -19,5 +18,3 @@ const struct module *module_history_find(const struct module_history *history, u
                                          uint32_t generation);
 
 void module_history_free(struct module_history *history);
-
-#endif

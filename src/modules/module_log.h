@@ -4,8 +4,7 @@
  * appends, and from which another one restores the history. The addresses in a sample mean nothing
  * without it.
  */
-#ifndef QUERYPROF_MODULES_MODULE_LOG_H
-#define QUERYPROF_MODULES_MODULE_LOG_H
+#pragma once
 
 #include "modules/module_history.h"
 
@@ -31,5 +30,3 @@ uint32_t module_log_generation(const struct module_log *log);
 bool module_log_read(const struct module_log *log, size_t size, struct module_history *history,
                      uint32_t *generation);
 void module_log_free(struct module_history *history);
-
-#endif

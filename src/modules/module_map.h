@@ -3,8 +3,7 @@
  * Modules by address: the common look-up for the modules of this process, of a snapshot of it, and of
  * a trace file.
  */
-#ifndef QUERYPROF_MODULES_MODULE_MAP_H
-#define QUERYPROF_MODULES_MODULE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void module_map_free(struct module_map *map);
  * build id (an odd number of digits, too many, or not lower-case hex, because a file may contain
  * anything) becomes "". */
 struct module *module_copy(const struct module *module);
-
-#endif

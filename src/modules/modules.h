@@ -11,8 +11,7 @@
  * Not async-signal-safe; any thread otherwise. Only these functions call the loader, and meanwhile
  * they hold no lock that a handler, or a thread inside the loader, could need.
  */
-#ifndef QUERYPROF_MODULES_MODULES_H
-#define QUERYPROF_MODULES_MODULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ const struct module *modules_find(uint64_t address, uint32_t generation);
 
 /* Calls `each` for every module mapped now until it returns false. */
 void modules_each(bool (*each)(void *context, const struct module *module), void *context);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The code map that handlers use, and the wait until no handler uses an earlier one.
  */
-#ifndef QUERYPROF_MODULES_PUBLISH_H
-#define QUERYPROF_MODULES_PUBLISH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool publish_wait(void);
  * Pass the result of the first to the second. */
 unsigned publish_enter_reader(void);
 void publish_leave_reader(unsigned side);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * One scan of the loader's list of objects. The caller holds no lock.
  */
-#ifndef QUERYPROF_MODULES_SCAN_H
-#define QUERYPROF_MODULES_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ int scan_add_made_code(struct scan *scan);
 
 /* The loader's counters alone. */
 void scan_counters(uint64_t *adds, uint64_t *subs);
-
-#endif

@@ -3,8 +3,7 @@
  * Words of the loader's memory that change when an object is mapped or unmapped. The
  * handler reads them without a lock (base/code_map.h).
  */
-#ifndef QUERYPROF_MODULES_WATCH_H
-#define QUERYPROF_MODULES_WATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void watch_init(void);
 /* Fills `watch` with the words and their present values; returns their number. Only in a
  * callback of loader_each(), which holds the loader's lock and gives the counters. */
 uint32_t watch_adopt(uint64_t adds, uint64_t subs, struct code_watch watch[CODE_MAP_WATCHES]);
-
-#endif

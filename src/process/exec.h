@@ -2,11 +2,8 @@
 /*
  * A thread that becomes another program.
  */
-#ifndef QUERYPROF_PROCESS_EXEC_H
-#define QUERYPROF_PROCESS_EXEC_H
+#pragma once
 
 /* The calling thread is about to run another program, which has no handler: afterwards no timer's
  * signal is in flight to it. */
 void sampler_before_exec(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * fork(): what the child keeps of the sampler.
  */
-#ifndef QUERYPROF_PROCESS_FORK_H
-#define QUERYPROF_PROCESS_FORK_H
+#pragma once
 
 /* For a ring whose memory is shared: `renew` is called first in the child, to give it memory
  * of its own, and to empty it. */
@@ -15,5 +14,3 @@ int fork_init(void);
 /* There are no hooks here: the process has another recorder, whose hooks also take the locks of
  * the store. Before fork_init(). */
 void fork_disable(void);
-
-#endif

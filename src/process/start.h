@@ -5,8 +5,7 @@
  * Each thread gets a slot (handler/thread.h) at its first query, and kernel timers as the
  * queries' periods need them; both go with the thread.
  */
-#ifndef QUERYPROF_PROCESS_START_H
-#define QUERYPROF_PROCESS_START_H
+#pragma once
 
 struct ring;
 
@@ -21,5 +20,3 @@ void sampler_stop(void);
 
 /* In a forked child, before it has other threads: where its ring is. */
 void sampler_adopt_ring_in_child(struct ring *ring);
-
-#endif

@@ -6,8 +6,7 @@
  * the command stores later records of the ring; otherwise nothing more is recorded. If the handler
  * could not return, all timers stop. All other forbidden calls are omitted individually.
  */
-#ifndef QUERYPROF_RECORDER_CONFINED_H
-#define QUERYPROF_RECORDER_CONFINED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ const char *confined_refusal(void);
 
 /* What the filter leaves out, a text that stays; NULL: nothing. */
 const char *confined_sentence(void);
-
-#endif

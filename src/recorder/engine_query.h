@@ -3,8 +3,7 @@
  * A query of an engine other than SQLite: what qp_query_begin() (engine.c) and qp_query_start()
  * (handles.c) have in common.
  */
-#ifndef QUERYPROF_RECORDER_ENGINE_QUERY_H
-#define QUERYPROF_RECORDER_ENGINE_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ void engine_query_record(struct qp_query_handle *query, const struct thread *thr
 
 /* The memory may be used again. */
 void engine_query_give(struct qp_query_handle *query);
-
-#endif

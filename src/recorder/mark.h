@@ -8,8 +8,7 @@
  * kill the host with SIGXFSZ. No process reads it before the end, so it keeps what fits and drops the
  * rest.
  */
-#ifndef QUERYPROF_RECORDER_MARK_H
-#define QUERYPROF_RECORDER_MARK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ bool mark_write(enum mark mark, const char *text);
 /* From now on by the fewest system calls, in a process that a filter may kill: without a guard against the
  * signal that a write raises if the command ends in that moment. */
 void mark_plainly(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Starts and stops the parts in the order in which samples pass through them.
  */
-#ifndef QUERYPROF_RECORDER_PROCESS_H
-#define QUERYPROF_RECORDER_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ struct ring;
 
 /* The ring that samples go to, from the first start on; NULL before. */
 const struct ring *process_ring(void);
-
-#endif

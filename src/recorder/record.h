@@ -2,8 +2,7 @@
 /*
  * The end of a recording in a process that continues.
  */
-#ifndef QUERYPROF_RECORDER_RECORD_H
-#define QUERYPROF_RECORDER_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ void record_begin_again(void);
  * timer exists, and no fork hands a ring over. qp_record() begins again, with another ring. Calls nothing of
  * SQLite. False: another thread is taking on a library, so nothing was changed, or not all. */
 bool record_end(void);
-
-#endif

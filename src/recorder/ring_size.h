@@ -2,8 +2,7 @@
 /*
  * The setting trace_log_ring_bytes.
  */
-#ifndef QUERYPROF_RECORDER_RING_SIZE_H
-#define QUERYPROF_RECORDER_RING_SIZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ size_t ring_size(void);
 
 /* A ring has been made, so its size is fixed. */
 void ring_size_fix(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Numbers as users write them.
  */
-#ifndef QUERYPROF_SETTINGS_NUMBER_H
-#define QUERYPROF_SETTINGS_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@
  * fraction, an exponent or a unit of their own, as in 10ms, 1.5s, 64MiB, 1e6. The result is exact;
  * false if it is not a number or not whole. */
 bool settings_number(const char *text, const char *unit, int64_t *result);
-
-#endif

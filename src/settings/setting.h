@@ -10,8 +10,7 @@
  * of `record` all come from that list (settings.h). The room reads the variable: a number or a switch by a
  * relaxed atomic load, a text by settings_copy(). If a change needs work, .apply does it.
  */
-#ifndef QUERYPROF_SETTINGS_SETTING_H
-#define QUERYPROF_SETTINGS_SETTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ static inline bool setting_is_text(const struct setting *setting)
 	static const struct setting listed_##variable = { __VA_ARGS__ };                                     \
 	static const struct setting *const entry_##variable                                                  \
 		__attribute__((used, section("queryprof_settings"))) = &listed_##variable
-
-#endif

@@ -6,8 +6,7 @@
  * `of` is a session's settings. NULL: the process-wide ones, and the values with which new sessions
  * start.
  */
-#ifndef QUERYPROF_SETTINGS_SETTINGS_H
-#define QUERYPROF_SETTINGS_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ const struct setting *settings_find(const char *name);
 /* All in the order of their names: the first after `before`, NULL: the first of all. NULL: there
  * are no more. */
 const struct setting *settings_next(const struct setting *before);
-
-#endif

@@ -3,8 +3,7 @@
  * A setting's values: which are allowed, how they are read from text, and the message for a wrong
  * one.
  */
-#ifndef QUERYPROF_SETTINGS_VALUE_H
-#define QUERYPROF_SETTINGS_VALUE_H
+#pragma once
 
 #include "settings/setting.h"
 
@@ -21,5 +20,3 @@ void setting_read(const struct setting *setting, const void *storage, struct set
 /* `name = value: reason`, and frees the reason; for QP_INVALID: the allowed values. Malloc'ed,
  * NULL if memory runs out. */
 char *setting_error(const struct setting *setting, const char *value, int code, char *reason);
-
-#endif

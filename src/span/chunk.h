@@ -2,8 +2,7 @@
 /*
  * The arrays in which a thread records its spans, and their way into the ring.
  */
-#ifndef QUERYPROF_SPAN_CHUNK_H
-#define QUERYPROF_SPAN_CHUNK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch);
 
 /* A batch without spans. It may use what spans leave to the samples. */
 bool batch_hand_over(const struct span_batch *batch);
-
-#endif

@@ -7,8 +7,7 @@
  * A forked child must not even read this memory before it has its own, because the parent's threads
  * continue.
  */
-#ifndef QUERYPROF_SPAN_CHUNK_POOL_H
-#define QUERYPROF_SPAN_CHUNK_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ bool chunk_pool_has_remains(const void *memory);
 
 /* Writes the rest into the ring, as far as it has space. Returns how many spans had none. */
 uint64_t chunk_pool_hand_over(void *memory, struct ring *ring);
-
-#endif

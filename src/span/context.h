@@ -11,8 +11,7 @@
  * change hands qp_span_here is NULL. It may also end the process, or fork: a context whose chunks
  * change hands at that moment is abandoned, and one that begins or ends is not in the thread's list.
  */
-#ifndef QUERYPROF_SPAN_CONTEXT_H
-#define QUERYPROF_SPAN_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -105,5 +104,3 @@ void context_ended(struct span_chunk *chunk);
 /* A statement's span in the chunk is not one: its children that were not handed over yet belong to
  * its parent. */
 void context_remove_span(struct span_chunk *chunk, struct span_entry *span);
-
-#endif

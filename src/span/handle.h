@@ -3,8 +3,7 @@
  * Traces begin, and reach other threads: what qp_trace_begin(), qp_span_fork() and the like do
  * once queryprof is known to run.
  */
-#ifndef QUERYPROF_SPAN_HANDLE_H
-#define QUERYPROF_SPAN_HANDLE_H
+#pragma once
 
 #include "queryprof.h"
 
@@ -17,5 +16,3 @@ int handle_follow(const qp_span_handle *handles, size_t count);
 void handle_object_begin(qp_span_object *object, qp_span_site *site);
 qp_span_handle handle_of_object(const qp_span_object *object);
 void handle_object_end(qp_span_object *object);
-
-#endif

@@ -6,8 +6,7 @@
  * The thread of the root decides. Spans that other threads recorded, or that were too many for one
  * chunk, are in the file by then; they are removed if the trace is not kept.
  */
-#ifndef QUERYPROF_SPAN_KEEP_H
-#define QUERYPROF_SPAN_KEEP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ enum keep_counter {
 void keep_count(enum keep_counter which, uint64_t by);
 uint64_t keep_counter(enum keep_counter which);
 void keep_after_fork(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The notes of a span in addition to its times: qp_span_attr() and related functions of queryprof.h,
  * which are defined here. Notes are entries of the thread's newest chunk, including texts.
  */
-#ifndef QUERYPROF_SPAN_NOTE_H
-#define QUERYPROF_SPAN_NOTE_H
+#pragma once
 
 #include "wire/span_record.h"
 
@@ -23,5 +22,3 @@ static inline uint32_t note_value_size(const struct span_entry *entry)
 {
 	return (uint32_t)entry->children;
 }
-
-#endif

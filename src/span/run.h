@@ -4,8 +4,7 @@
  * span reuses that. Runs need not nest as spans do, because a program steps statements in any order:
  * the span of a run is the running one while a call works for the run, and only then.
  */
-#ifndef QUERYPROF_SPAN_RUN_H
-#define QUERYPROF_SPAN_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ static inline void span_run_leave(const struct span_run *run)
 	if (__builtin_expect(run->id != 0 && span_current.id == run->id, 0))
 		span_current.id = run->outer;
 }
-
-#endif

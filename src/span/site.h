@@ -4,8 +4,7 @@
  * begins; the meaning of the number goes through the ring, once. The host's memory is read only at
  * that time, because the code may be unloaded later.
  */
-#ifndef QUERYPROF_SPAN_SITE_H
-#define QUERYPROF_SPAN_SITE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void sites_try_publish(void);
 /* There is a flusher that knows none: after a new start; in a forked child, which is alone. */
 void sites_publish_again(void);
 void sites_after_fork(void);
-
-#endif

@@ -3,8 +3,7 @@
  * A span begins and ends: qp_span_begin() and qp_span_end() of queryprof.h, which are defined
  * here, as every nanosecond counts.
  */
-#ifndef QUERYPROF_SPAN_SPAN_H
-#define QUERYPROF_SPAN_SPAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline struct span_entry *span_put(struct qp_span_context *context, uint3
 		};
 	return entry;
 }
-
-#endif

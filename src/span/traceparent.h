@@ -2,8 +2,7 @@
 /*
  * The W3C's text for a trace and a span of it: "00-TRACE-SPAN-FLAGS", in small hex digits.
  */
-#ifndef QUERYPROF_SPAN_TRACEPARENT_H
-#define QUERYPROF_SPAN_TRACEPARENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@
 bool traceparent_parse(const char *text, struct span_link *link);
 
 void traceparent_write(const struct span_link *link, char text[QP_TRACEPARENT_BYTES]);
-
-#endif

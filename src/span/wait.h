@@ -2,8 +2,7 @@
 /*
  * The waits of queries as spans: children of what runs on the thread.
  */
-#ifndef QUERYPROF_SPAN_WAIT_H
-#define QUERYPROF_SPAN_WAIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@
  * trace, or if statements are not spans. Async-signal-safe, because a host's handler may wait,
  * too. */
 void span_wait_put(uint64_t start_ns, const struct wait_field *wait);
-
-#endif

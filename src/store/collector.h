@@ -7,8 +7,7 @@
  *
  * One thread at a time.
  */
-#ifndef QUERYPROF_STORE_COLLECTOR_H
-#define QUERYPROF_STORE_COLLECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ sqlite3 *collection_kept(struct collection *collection);
 
 /* Nothing more comes for now: the log is checkpointed into the file if no other connection has it open. */
 void collection_fold(struct collection *collection);
-
-#endif

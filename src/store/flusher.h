@@ -2,8 +2,7 @@
 /*
  * The flusher thread, as the store starts and ends it.
  */
-#ifndef QUERYPROF_STORE_FLUSHER_H
-#define QUERYPROF_STORE_FLUSHER_H
+#pragma once
 
 void flusher_main(void);
 
@@ -15,5 +14,3 @@ void flusher_reset_in_child(void);
 
 /* Frees the memory of a flusher that has finished. */
 void flusher_free(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The file that the flusher writes: made, opened, looked after while it is open, and given up
  * and opened again when something is wrong with it.
  */
-#ifndef QUERYPROF_STORE_FLUSHER_FILE_H
-#define QUERYPROF_STORE_FLUSHER_FILE_H
+#pragma once
 
 #include <limits.h>
 
@@ -81,5 +80,3 @@ uint64_t flusher_used_ring(void);
 /* Whether what waits for another process is to wait no longer. Intervals are longer by then, see
  * ring_gets_full() of handler/budget.c. */
 bool flusher_ring_runs_full(void);
-
-#endif

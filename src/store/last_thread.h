@@ -3,8 +3,7 @@
  * A process whose first thread has ended by pthread_exit() ends with its last one. Ours
  * must not be what keeps it.
  */
-#ifndef QUERYPROF_STORE_LAST_THREAD_H
-#define QUERYPROF_STORE_LAST_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool last_thread_watch(void) REQUIRES(store_control.lock);
 
 /* Once no thread of the store is allowed: waits for its end. */
 void last_thread_await_watch(void);
-
-#endif

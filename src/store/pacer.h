@@ -5,8 +5,7 @@
  * the flusher may wait for a disk or a processor. If there is nothing to do for a while, the pacer
  * sleeps, and the flusher checks again.
  */
-#ifndef QUERYPROF_STORE_PACER_H
-#define QUERYPROF_STORE_PACER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool pacer_has_thread(void);
 
 /* In a forked child, which has no such thread. */
 void pacer_after_fork(void);
-
-#endif

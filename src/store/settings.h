@@ -2,12 +2,9 @@
 /*
  * The settings of the store. What changes while it runs is a request to the flusher.
  */
-#ifndef QUERYPROF_STORE_SETTINGS_H
-#define QUERYPROF_STORE_SETTINGS_H
+#pragma once
 
 struct store_config;
 
 /* The settings that store_init() needs. The path is malloc'ed; NULL: out of memory. */
 void store_settings(struct store_config *config);
-
-#endif

@@ -10,8 +10,7 @@
  * The schema is sql/schema/store_schema.sql. All functions are safe on any thread outside the
  * handler. Call none while holding a lock of the host that the flusher could need.
  */
-#ifndef QUERYPROF_STORE_STORE_H
-#define QUERYPROF_STORE_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void store_after_fork_child(void);
 
 /* Before that, if another process has the ring or its parent's: the child's own. */
 void store_adopt_ring_in_child(struct ring *ring);
-
-#endif

@@ -3,8 +3,7 @@
  * A trace file that this process writes to, through one connection (the flusher) or one for each recorded
  * process (the collector): its bound, and its syncs.
  */
-#ifndef QUERYPROF_STORE_WRITTEN_FILE_H
-#define QUERYPROF_STORE_WRITTEN_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ bool written_file_sync(struct written_file *file, struct writer *writer, bool is
 
 /* When work that began at `start` is due again: after a pause of `times` its duration, at least `least`. */
 int64_t next_turn(int64_t start, int64_t times, int64_t least);
-
-#endif

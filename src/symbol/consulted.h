@@ -2,8 +2,7 @@
 /*
  * Which files a look-up depends on: those that it opened, and those that were not there.
  */
-#ifndef QUERYPROF_SYMBOL_CONSULTED_H
-#define QUERYPROF_SYMBOL_CONSULTED_H
+#pragma once
 
 typedef void (*consulted_file)(void *context, const char *path);
 
@@ -13,5 +12,3 @@ void consulted_follow(consulted_file each, void *context);
 
 /* Called by code that opens a file. */
 void consulted_note(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Separate debug files, into which distributions move what they strip.
  */
-#ifndef QUERYPROF_SYMBOL_DEBUG_FILE_H
-#define QUERYPROF_SYMBOL_DEBUG_FILE_H
+#pragma once
 
 #include "symbol/elf_image.h"
 
@@ -27,5 +26,3 @@ bool debug_file_open_alternate(struct elf_image *alternate, const struct elf_ima
 /* Opens the symbols that some distributions leave in a stripped object, packed in
  * its section .gnu_debugdata. False when there are none. */
 bool debug_file_open_embedded(struct elf_image *debug, const struct elf_image *image);
-
-#endif

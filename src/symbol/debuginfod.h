@@ -8,8 +8,7 @@
  * requests each build id once. After a request that failed in another way than "no such
  * file" (no response, or a slow one) it sends no more.
  */
-#ifndef QUERYPROF_SYMBOL_DEBUGINFOD_H
-#define QUERYPROF_SYMBOL_DEBUGINFOD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void debuginfod_fetch(const char *build_id);
 /* The path of the file that was fetched for the build id, NULL when none was. Never
  * waits. The text stays valid. */
 const char *debuginfod_path(const char *build_id);
-
-#endif

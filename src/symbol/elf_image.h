@@ -7,8 +7,7 @@
  * are opened, so that the structures of <elf.h> are those of the file. One thread at a time
  * uses an image; different images may be used at once.
  */
-#ifndef QUERYPROF_SYMBOL_ELF_IMAGE_H
-#define QUERYPROF_SYMBOL_ELF_IMAGE_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ void elf_image_build_id(const struct elf_image *image, char text[BUILD_ID_TEXT])
 
 /* The same from its bytes; a negative size: none. */
 void elf_build_id_text(const void *bytes, ssize_t size, char text[BUILD_ID_TEXT]);
-
-#endif

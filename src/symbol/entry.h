@@ -2,8 +2,7 @@
 /*
  * Names for the two functions that every program has (x86-64).
  */
-#ifndef QUERYPROF_SYMBOL_ENTRY_H
-#define QUERYPROF_SYMBOL_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
 
 /* Adds _start and main of a program, where its code proves them. False: no memory. */
 bool entry_collect(const struct elf_image *image, struct symbol_table_builder *builder);
-
-#endif

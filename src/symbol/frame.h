@@ -2,8 +2,7 @@
 /*
  * A function at an address.
  */
-#ifndef QUERYPROF_SYMBOL_FRAME_H
-#define QUERYPROF_SYMBOL_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ struct symbol_frame {
 };
 
 #define SYMBOL_FRAMES_MAX 64 /* room for all that compilers do in practice */
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which functions a compiler put into which, from the DWARF of one compilation unit.
  */
-#ifndef QUERYPROF_SYMBOL_INLINES_H
-#define QUERYPROF_SYMBOL_INLINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ void inlines_close(struct inlines *inlines);
 /* The frames at the address, see symbol_frames(); the line of the first one is left
  * unknown. All strings are the DWARF's. */
 size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room);
-
-#endif

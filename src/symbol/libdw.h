@@ -2,8 +2,7 @@
 /*
  * elfutils' libelf and libdw, loaded at the first look-up of a name.
  */
-#ifndef QUERYPROF_SYMBOL_LIBDW_H
-#define QUERYPROF_SYMBOL_LIBDW_H
+#pragma once
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
@@ -82,5 +81,3 @@ struct libdw {
 /* NULL when it is not installed or cannot be used in this process. The first call
  * loads it. */
 const struct libdw *libdw_load(void);
-
-#endif

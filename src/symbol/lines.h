@@ -2,8 +2,7 @@
 /*
  * Source files, lines and inlined functions of one object, from its DWARF.
  */
-#ifndef QUERYPROF_SYMBOL_LINES_H
-#define QUERYPROF_SYMBOL_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bool lines_find(struct lines *lines, uint64_t address, const char **file, int *l
 
 /* The frames at the address, see symbol_frames(), as the DWARF names them. */
 size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room);
-
-#endif

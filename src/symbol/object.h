@@ -2,8 +2,7 @@
 /*
  * Which ELF object an address lies in.
  */
-#ifndef QUERYPROF_SYMBOL_OBJECT_H
-#define QUERYPROF_SYMBOL_OBJECT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ static inline struct symbol_object symbol_object_of(const struct module *module)
 		.mtime_ns = module->mtime_ns,
 	};
 }
-
-#endif

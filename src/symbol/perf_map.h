@@ -3,8 +3,7 @@
  * Names of code that a JIT compiler made, from the map that it writes for perf:
  * /tmp/perf-PID.map.
  */
-#ifndef QUERYPROF_SYMBOL_PERF_MAP_H
-#define QUERYPROF_SYMBOL_PERF_MAP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@
  * changed. The newest of several names counts, as compilers move and drop code. Any
  * thread, not in a signal handler. */
 char *perf_map_name(int64_t process_id, int64_t start_time_ns, uint64_t address);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Names for the stubs through which an object calls other objects (x86-64).
  */
-#ifndef QUERYPROF_SYMBOL_PLT_H
-#define QUERYPROF_SYMBOL_PLT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ uint64_t plt_decode(const unsigned char *code, size_t size, uint64_t address);
 
 /* Whether the dynamic linker puts the address of the function `name` there. */
 bool plt_slot_is(const struct elf_image *image, uint64_t address, const char *name);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The sources of names and lines, one line of a table each (sources.c).
  */
-#ifndef QUERYPROF_SYMBOL_SOURCES_H
-#define QUERYPROF_SYMBOL_SOURCES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ struct lines *sources_read_lines(const struct symbol_object *object, const char 
 
 /* The source that sources_read_lines() would read; NULL: none, `why` says why. */
 const char *sources_lines_from(const struct symbol_object *object, const char *folders, struct why *why);
-
-#endif

@@ -6,8 +6,7 @@
  * look-up loads it. Results stay in a cache for the life of the process. Any thread may
  * call these functions, but no signal handler.
  */
-#ifndef QUERYPROF_SYMBOL_SYMBOL_H
-#define QUERYPROF_SYMBOL_SYMBOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ bool symbol_describe(const char *path, const char *build_id, struct symbol_descr
 
 /* Empties the cache and closes its objects, for tests. No result may be in use. */
 void symbol_forget(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The functions of one ELF object as disjoint address ranges, sorted.
  */
-#ifndef QUERYPROF_SYMBOL_SYMBOL_TABLE_H
-#define QUERYPROF_SYMBOL_SYMBOL_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ const char *symbol_table_find(const struct symbol_table *table, uint64_t address
 void symbol_table_each(const struct symbol_table *table,
                        void (*each)(void *context, const char *name, uint64_t start, uint64_t end),
                        void *context);
-
-#endif

@@ -3,8 +3,7 @@
  * Collects the functions of one object from several sources and makes one table of
  * them. The rules by which names and extents are chosen are in table_builder.c.
  */
-#ifndef QUERYPROF_SYMBOL_TABLE_BUILDER_H
-#define QUERYPROF_SYMBOL_TABLE_BUILDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ const char *symbol_table_builder_find(const struct symbol_table_builder *builder
 struct symbol_table *symbol_table_builder_finish(struct symbol_table_builder *builder);
 
 void symbol_table_builder_free(struct symbol_table_builder *builder);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Why a name or a line is missing: a text for people, put together by those that looked.
  */
-#ifndef QUERYPROF_SYMBOL_WHY_H
-#define QUERYPROF_SYMBOL_WHY_H
+#pragma once
 
 struct why {
 	char text[256]; /* "": nothing is missing */
@@ -11,5 +10,3 @@ struct why {
 
 /* Appends a reason, after "; " if there is one already. The end that does not fit is cut off. */
 __attribute__((format(printf, 2, 3))) void why_add(struct why *why, const char *format, ...);
-
-#endif

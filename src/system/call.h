@@ -3,8 +3,7 @@
  * The bare system call: no function of libc's, which a library of the host's may have replaced.
  * Async-signal-safe.
  */
-#ifndef QUERYPROF_SYSTEM_CALL_H
-#define QUERYPROF_SYSTEM_CALL_H
+#pragma once
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -60,5 +59,3 @@ static inline long call_result(long result)
 	{                                                                                                    \
 		return (type)CALL(__VA_ARGS__);                                                              \
 	}
-
-#endif

@@ -7,12 +7,9 @@
  * the process. So memory from here comes back here, and what a library of the host's made goes back to that
  * library (symbol/debuginfod.c).
  */
-#ifndef QUERYPROF_SYSTEM_MEMORY_H
-#define QUERYPROF_SYSTEM_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
 /* How much the kernel has given and not got back, in bytes; for tests. */
 size_t memory_mapped(void);
-
-#endif

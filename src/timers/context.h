@@ -2,13 +2,10 @@
 /*
  * Finds a thread's OpenTelemetry context, see handler/context.h.
  */
-#ifndef QUERYPROF_TIMERS_CONTEXT_H
-#define QUERYPROF_TIMERS_CONTEXT_H
+#pragma once
 
 struct thread;
 
 /* Finds the calling thread's variable, if it is not known yet and a module of the process has it.
  * Not in a handler, because it calls the loader. */
 void context_follow(struct thread *thread);
-
-#endif

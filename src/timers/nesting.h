@@ -2,8 +2,7 @@
 /*
  * The tags of a thread's running queries: slots that are free, taken, or left in between.
  */
-#ifndef QUERYPROF_TIMERS_NESTING_H
-#define QUERYPROF_TIMERS_NESTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void nesting_trim(struct thread *thread);
 
 /* The newest tag whose query has not ended, NULL if there is none. */
 const struct query_tag *nesting_top(const struct thread *thread);
-
-#endif

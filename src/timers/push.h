@@ -2,8 +2,7 @@
 /*
  * The running queries of a thread.
  */
-#ifndef QUERYPROF_TIMERS_PUSH_H
-#define QUERYPROF_TIMERS_PUSH_H
+#pragma once
 
 #include "base/hot_path.h"
 #include "handler/running.h"
@@ -63,5 +62,3 @@ void sampler_pop(struct thread *thread);
  * represent all of its CPU time, however short its life. */
 void sampler_push_worker(struct thread *thread, const struct query_tag *tag);
 void sampler_pop_worker(struct thread *thread);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The wait for running handlers.
  */
-#ifndef QUERYPROF_TIMERS_QUIESCE_H
-#define QUERYPROF_TIMERS_QUIESCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
  * a handler. False after a second of waiting (a thread is stopped by a debugger, or
  * starves): what handlers may use must then stay. */
 bool sampler_quiesce(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Random numbers: each thread has its own.
  */
-#ifndef QUERYPROF_TIMERS_RANDOM_H
-#define QUERYPROF_TIMERS_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ static inline uint64_t random_next(struct thread *thread)
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
 	return x ^ (x >> 31);
 }
-
-#endif

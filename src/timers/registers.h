@@ -2,8 +2,7 @@
 /*
  * The registers of running code, as a signal would leave them in a ucontext.
  */
-#ifndef QUERYPROF_TIMERS_REGISTERS_H
-#define QUERYPROF_TIMERS_REGISTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -50,5 +49,3 @@ static inline __attribute__((always_inline)) void registers_here(ucontext_t *con
 	                 : "x9", "x10", "memory");
 #endif
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Samples that ordinary code takes.
  */
-#ifndef QUERYPROF_TIMERS_SAMPLE_HERE_H
-#define QUERYPROF_TIMERS_SAMPLE_HERE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ __attribute__((always_inline)) static inline bool sampler_record(struct thread *
 
 	return sampler_record_observed(thread, &seen);
 }
-
-#endif

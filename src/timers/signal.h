@@ -2,8 +2,7 @@
 /*
  * The signal that the timers send, and the host that may want it.
  */
-#ifndef QUERYPROF_TIMERS_SIGNAL_H
-#define QUERYPROF_TIMERS_SIGNAL_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ uint64_t signal_asynchronous(void);
 
 /* The signals, bit number - 1, that are not blocked inside the handler. */
 uint64_t signal_unblockable(void);
-
-#endif

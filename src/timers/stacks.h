@@ -2,8 +2,7 @@
 /*
  * One live stack of every known thread, requested by signal.
  */
-#ifndef QUERYPROF_TIMERS_STACKS_H
-#define QUERYPROF_TIMERS_STACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void stacks_before_exec(void);
 
 /* In a forked child. */
 void stacks_after_fork(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The slots of threads, from a thread's first query to its end.
  */
-#ifndef QUERYPROF_TIMERS_THREADS_H
-#define QUERYPROF_TIMERS_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ void threads_delete_timers(void);
 
 /* In a forked child: only the calling thread's slot is left. */
 void threads_after_fork(void);
-
-#endif

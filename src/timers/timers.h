@@ -2,8 +2,7 @@
 /*
  * The kernel's timers of a thread.
  */
-#ifndef QUERYPROF_TIMERS_TIMERS_H
-#define QUERYPROF_TIMERS_TIMERS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ static inline void timers_follow(struct thread *thread, const struct query_tag *
 			timers_arm(thread, (enum timer_clock)clock, period_ns);
 	}
 }
-
-#endif

@@ -4,8 +4,7 @@
  * both by their names: the function queryprof_attached(struct attach_request *, struct link_map
  * *), and the variable queryprof_attachment.
  */
-#ifndef QUERYPROF_WIRE_ATTACH_REQUEST_H
-#define QUERYPROF_WIRE_ATTACH_REQUEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ struct attachment {
 	uint64_t command_start; /* and when that one began, as in /proc/PID/stat */
 	uint64_t region;        /* memory for the next call, 0: none */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The records of a statement's bytecode: one that names it, and after it as many as its rows
  * need. Bytecode is published once a process. A run's counts of its loops are in rows, too.
  */
-#ifndef QUERYPROF_WIRE_BYTECODE_RECORD_H
-#define QUERYPROF_WIRE_BYTECODE_RECORD_H
+#pragma once
 
 #include "wire/record.h"
 
@@ -76,5 +75,3 @@ struct missing_plan_row {
 
 /* Bytes of rows in one record: all loops of a run fit. */
 #define BYTECODE_ROWS_BYTES 1536u
-
-#endif

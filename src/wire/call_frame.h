@@ -3,8 +3,7 @@
  * The call stack of the application in its own language, as a query's record has it: frames one after
  * another, the newest first, each a head and its texts, without gaps.
  */
-#ifndef QUERYPROF_WIRE_CALL_FRAME_H
-#define QUERYPROF_WIRE_CALL_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ static inline bool call_frame_next(const char **at, size_t *left, struct call_fr
 	*left -= size;
 	return true;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The record of what SQLite counts of a connection, at one moment.
  */
-#ifndef QUERYPROF_WIRE_CONNECTION_RECORD_H
-#define QUERYPROF_WIRE_CONNECTION_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ struct connection_record {
 	uint32_t database_size;
 	char text[];
 };
-
-#endif

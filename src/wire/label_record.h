@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef QUERYPROF_WIRE_LABEL_RECORD_H
-#define QUERYPROF_WIRE_LABEL_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct label_record {
 	uint32_t size;
 	char text[];
 };
-
-#endif

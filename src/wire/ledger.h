@@ -2,8 +2,7 @@
 /*
  * The ledger: what becomes of every signal that reaches the handler, and of every sample.
  */
-#ifndef QUERYPROF_WIRE_LEDGER_H
-#define QUERYPROF_WIRE_LEDGER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ static inline uint64_t unwind_counter(enum unwind_counter which)
 {
 	return __atomic_load_n(&unwind_counters[which], __ATOMIC_RELAXED);
 }
-
-#endif

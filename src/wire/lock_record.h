@@ -2,8 +2,7 @@
 /*
  * The record of a wait for a lock of a database.
  */
-#ifndef QUERYPROF_WIRE_LOCK_RECORD_H
-#define QUERYPROF_WIRE_LOCK_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ struct lock_wait_record {
 	uint32_t database_size, holder_size, first_size;
 	char text[];
 };
-
-#endif

@@ -3,8 +3,7 @@
  * What other processes may know of a run that has not ended. The thread that works for the run writes
  * it and never reads it: under `record` it is in memory that the command reads (collect/open_runs.h).
  */
-#ifndef QUERYPROF_WIRE_OPEN_RUN_H
-#define QUERYPROF_WIRE_OPEN_RUN_H
+#pragma once
 
 #include "wire/record.h"
 #include "wire/shared_front.h"
@@ -42,5 +41,3 @@ struct open_runs {
 	uint32_t had_user_ids;
 	struct open_run_entry entries[OPEN_RUNS];
 };
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The record of the statements that a connection had prepared and not finalized, at one moment.
  */
-#ifndef QUERYPROF_WIRE_OPEN_STATEMENTS_RECORD_H
-#define QUERYPROF_WIRE_OPEN_STATEMENTS_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ struct open_statements_record {
 	uint32_t database_size, query_size;
 	char text[];
 };
-
-#endif

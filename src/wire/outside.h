@@ -7,8 +7,7 @@
  * enough: the newest tag remains in its place, and a run that is open is shown (wire/open_run.h). Only a
  * run whose place another one takes is written down, and each transaction, once.
  */
-#ifndef QUERYPROF_WIRE_OUTSIDE_H
-#define QUERYPROF_WIRE_OUTSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ struct outside {
 	struct outside_run runs[OUTSIDE_RUNS]; /* besides the one of the newest tag */
 	const struct open_transaction *transactions[OUTSIDE_TRANSACTIONS];
 };
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The record of a finished query, and the content of its key.
  */
-#ifndef QUERYPROF_WIRE_QUERY_RECORD_H
-#define QUERYPROF_WIRE_QUERY_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -78,5 +77,3 @@ struct query_record {
 enum query_flags {
 	QUERY_TEXT_CUT = 1, /* the statement's text was longer than a record holds */
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The tag of a run, for which a thread's samples count. Calls push and pop tags, the handler finds
  * the running one and adds to its counts.
  */
-#ifndef QUERYPROF_WIRE_QUERY_TAG_H
-#define QUERYPROF_WIRE_QUERY_TAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ struct query_tag {
 	 * freed (then the query does not run). NULL: no such test. */
 	const volatile int *const volatile *mutex_owner;
 };
-
-#endif

@@ -8,8 +8,7 @@
  * A sample is a fixed head, its stack, and optional fields (enum sample_field_tag), each with its tag
  * and its size, so a reader skips unknown ones.
  */
-#ifndef QUERYPROF_WIRE_RECORD_H
-#define QUERYPROF_WIRE_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -168,5 +167,3 @@ static inline void *sample_field_put(struct sample_record *record, void *at, uin
 	record->fields++;
 	return (char *)at + SAMPLE_FIELD_BYTES(size);
 }
-
-#endif

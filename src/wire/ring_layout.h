@@ -14,8 +14,7 @@
  * The memory may be shared with a process that continues to read after this one has ended
  * (collect/ring_remains.h), so it contains no pointers.
  */
-#ifndef QUERYPROF_WIRE_RING_LAYOUT_H
-#define QUERYPROF_WIRE_RING_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ static inline bool ring_is_half_full(const struct ring *ring)
 {
 	return ring_used_bytes(ring) >= ring->bytes / 2;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * reader may meet types that this build does not know, in a record or in a file that a
  * newer build wrote. Their values are shown in their own unit and never added to time.
  */
-#ifndef QUERYPROF_WIRE_SAMPLE_TYPE_H
-#define QUERYPROF_WIRE_SAMPLE_TYPE_H
+#pragma once
 
 #include <stddef.h>
 #include <time.h>
@@ -42,5 +41,3 @@ struct sample_type {
 
 /* The types of this build, by their number; NULL past the last. */
 const struct sample_type *sample_type_at(size_t number);
-
-#endif

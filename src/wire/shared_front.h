@@ -2,8 +2,7 @@
 /*
  * The beginning of a table of entries in shared memory (collect/shared_entries.h).
  */
-#ifndef QUERYPROF_WIRE_SHARED_FRONT_H
-#define QUERYPROF_WIRE_SHARED_FRONT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct shared_front {
 	uint32_t used;    /* atomic: of the entries, those before it */
 	uint32_t is_left; /* a forked child writes here, too */
 };
-
-#endif

@@ -9,8 +9,7 @@
  * A part of a span in addition to its times (a statement's key, an attribute, an event) is an entry
  * of another kind, and uses up a number.
  */
-#ifndef QUERYPROF_WIRE_SPAN_RECORD_H
-#define QUERYPROF_WIRE_SPAN_RECORD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ static inline uint32_t entry_group(const struct span_entry *entry)
 		return entry->duration & SPAN_STATEMENT ? 2 : 1;
 	return entry->site == ENTRY_STATEMENT ? 1 : 1 + entry->parent;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * adds, and releases it. It never waits: where another thread has the lock, it adds atomically
  * to a second set. A statement's counts are the sums of both sets.
  */
-#ifndef QUERYPROF_WIRE_STATEMENT_COUNTS_H
-#define QUERYPROF_WIRE_STATEMENT_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -165,5 +164,3 @@ bool statement_counts_are_same(const struct statement_counts *a, const struct st
 
 /* `counts` minus `before`, an earlier state of it. The maxima are those of `counts`. */
 void statement_counts_subtract(struct statement_counts *counts, const struct statement_counts *before);
-
-#endif

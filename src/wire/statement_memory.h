@@ -4,8 +4,7 @@
  * (handover/shared_ring.h), so values that have not been stored yet survive the process. Statements
  * that do not fit there, and without `record` all, are in private memory.
  */
-#ifndef QUERYPROF_WIRE_STATEMENT_MEMORY_H
-#define QUERYPROF_WIRE_STATEMENT_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -134,5 +133,3 @@ int statement_memory_read(const void *memory, size_t size, struct statement_read
 /* The number of freed entries so far; odd: one is being freed. If it differs before and after
  * copying, texts in the copy may belong to another statement. */
 uint64_t statement_memory_folds(const void *memory);
-
-#endif

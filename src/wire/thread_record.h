@@ -2,8 +2,7 @@
 /*
  * The record of a thread's name.
  */
-#ifndef QUERYPROF_WIRE_THREAD_RECORD_H
-#define QUERYPROF_WIRE_THREAD_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct thread_record {
 	uint32_t thread_id;
 	char name[20]; /* as pthread_getname_np gives it, zero-terminated */
 };
-
-#endif

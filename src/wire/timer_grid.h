@@ -50,8 +50,7 @@
  * in their cells would follow first. (An unstretched timer keeps its phase, because the kernel
  * repeats it. A change of the stretch shifts it by at most one period.)
  */
-#ifndef QUERYPROF_WIRE_TIMER_GRID_H
-#define QUERYPROF_WIRE_TIMER_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -170,5 +169,3 @@ static inline void timer_mark_disarmed(struct thread_timer *timer)
 	TIMER_SET(timer, armed, false);
 	timer->armed_ns = timer->idle_ns = 0;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The record of a transaction that lasted, or that a statement waited for.
  */
-#ifndef QUERYPROF_WIRE_TRANSACTION_RECORD_H
-#define QUERYPROF_WIRE_TRANSACTION_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ struct transaction_record {
 	uint32_t database_size, first_size, last_size;
 	char text[];
 };
-
-#endif

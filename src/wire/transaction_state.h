@@ -3,8 +3,7 @@
  * What other processes may know of the transaction of a connection. The thread that has the connection
  * writes it: under `record` it is in memory that the command reads (collect/transaction_states.h).
  */
-#ifndef QUERYPROF_WIRE_TRANSACTION_STATE_H
-#define QUERYPROF_WIRE_TRANSACTION_STATE_H
+#pragma once
 
 #include "wire/record.h"
 #include "wire/shared_front.h"
@@ -44,5 +43,3 @@ struct transaction_states {
 	struct shared_front front;
 	struct transaction_state entries[TRANSACTION_STATES];
 };
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What two builds must have in common to read each other's memory.
  */
-#ifndef QUERYPROF_WIRE_VERSION_H
-#define QUERYPROF_WIRE_VERSION_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ extern const char wire_version[16];
  * command finds it there without running any of it. */
 extern const char wire_agreement[];
 extern const size_t wire_agreement_size; /* with its terminator */
-
-#endif

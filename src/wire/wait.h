@@ -2,8 +2,7 @@
 /*
  * Waits: why a thread waits, for what, and what the waits of a query come to.
  */
-#ifndef QUERYPROF_WIRE_WAIT_H
-#define QUERYPROF_WIRE_WAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -127,5 +126,3 @@ struct thread_account {
 	uint64_t major_faults, minor_faults;
 	uint64_t voluntary_switches, involuntary_switches;
 };
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The records of a WAL: what happened to it, and each checkpoint.
  */
-#ifndef QUERYPROF_WIRE_WAL_RECORD_H
-#define QUERYPROF_WIRE_WAL_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -72,5 +71,3 @@ struct checkpoint_record {
 	uint32_t database_size, query_size, holder_size;
 	char text[];
 };
-
-#endif

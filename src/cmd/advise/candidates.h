@@ -2,8 +2,7 @@
 /*
  * Indexes that may help: of columns that statements compare, sort and group by, and of foreign keys.
  */
-#ifndef QUERYPROF_CMD_ADVISE_CANDIDATES_H
-#define QUERYPROF_CMD_ADVISE_CANDIDATES_H
+#pragma once
 
 #include "cmd/advise/workload.h"
 
@@ -34,5 +33,3 @@ bool candidates_is_used(const struct workload *workload, struct connection *conn
                         const char *parent);
 
 void candidates_free(candidates *all);
-
-#endif

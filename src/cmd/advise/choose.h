@@ -2,8 +2,7 @@
 /*
  * Which indexes are worth it, by measured time.
  */
-#ifndef QUERYPROF_CMD_ADVISE_CHOOSE_H
-#define QUERYPROF_CMD_ADVISE_CHOOSE_H
+#pragma once
 
 #include "cmd/advise/candidates.h"
 #include "cmd/advise/turns.h"
@@ -23,5 +22,3 @@ bool choice_is_worth(const struct choice *choice, const struct workload *workloa
 void choice_make(struct choice *choice, const struct workload *workload, struct connection connections[2],
                  int64_t ns);
 void choice_free(struct choice *choice);
-
-#endif

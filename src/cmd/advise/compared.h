@@ -5,8 +5,7 @@
  * The text is read as tokens, not parsed: what is found too much costs a measurement, and what is missed is
  * not proposed. Which table a column belongs to is known from SQLite, which reports what a statement reads.
  */
-#ifndef QUERYPROF_CMD_ADVISE_COMPARED_H
-#define QUERYPROF_CMD_ADVISE_COMPARED_H
+#pragma once
 
 #include "cmd/advise/connection.h"
 
@@ -43,5 +42,3 @@ void compared_find(struct compared *compared, const char *sql, const touches *to
  * parameters. */
 void compared_keep_conditions(struct compared *compared, const struct compared *written);
 void compared_free(struct compared *compared);
-
-#endif

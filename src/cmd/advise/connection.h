@@ -3,8 +3,7 @@
  * A connection to a private copy, on which recorded statements run. They and the schema may come from a
  * stranger, so they reach nothing else: no other file, no extension, no setting.
  */
-#ifndef QUERYPROF_CMD_ADVISE_CONNECTION_H
-#define QUERYPROF_CMD_ADVISE_CONNECTION_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ char *connection_plan(struct connection *connection, const char *sql);
  * SQLITE_DONE; SQLITE_INTERRUPT: it took longer than `most_ns`. Another result is an error, with its reason
  * in connection->error. */
 int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns);
-
-#endif

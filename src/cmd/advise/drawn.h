@@ -4,8 +4,7 @@
  * compares them with, by a fixed seed. All values of a table in one set are of one row, as a program's mostly
  * are.
  */
-#ifndef QUERYPROF_CMD_ADVISE_DRAWN_H
-#define QUERYPROF_CMD_ADVISE_DRAWN_H
+#pragma once
 
 #include "cmd/advise/compared.h"
 
@@ -13,5 +12,3 @@
 sqlite3_value **drawn_values(struct connection *connection, sqlite3_stmt *statement,
                              struct compared *compared, int sets, char **unknown);
 void drawn_free(sqlite3_value **values, size_t count);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What a stranger's statements may use: memory is limited for all commands (cmd/ui/limits.h).
  */
-#ifndef QUERYPROF_CMD_ADVISE_LIMITS_H
-#define QUERYPROF_CMD_ADVISE_LIMITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 /* Files that this process writes, temporary ones too, get no larger than several times the database. Some
  * time after `ns`, the process ends: no limit of SQLite's interrupts a single function call. */
 void limits_set(const char *command, int64_t bytes, int64_t ns);
-
-#endif

@@ -3,8 +3,7 @@
  * The plan of a statement with the time of its nodes: a process of this command runs it on a private copy
  * and is recorded into a private trace file.
  */
-#ifndef QUERYPROF_CMD_ADVISE_NODE_TIMES_H
-#define QUERYPROF_CMD_ADVISE_NODE_TIMES_H
+#pragma once
 
 #include "cmd/advise/way.h"
 
@@ -25,5 +24,3 @@ int node_times_print_rows(sqlite3 *trace, const char *format_name);
 
 /* What the process does: `queryprof --run-statement` with these words. Its exit status. */
 int node_times_run(int argc, char **argv);
-
-#endif

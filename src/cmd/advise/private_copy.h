@@ -6,8 +6,7 @@
  * nothing is locked, written or made next to the database. VACUUM INTO would lock the file, and even a reader
  * makes a -shm.
  */
-#ifndef QUERYPROF_CMD_ADVISE_PRIVATE_COPY_H
-#define QUERYPROF_CMD_ADVISE_PRIVATE_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ int private_copies_make(const char *command, const char *path, int count, bool i
 
 /* Removes them. They are removed, too, if this process ends in any other way. */
 void private_copies_remove(struct private_copies *copies);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The mean of measured values and its standard error.
  */
-#ifndef QUERYPROF_CMD_ADVISE_SUMS_H
-#define QUERYPROF_CMD_ADVISE_SUMS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ static inline double sums_error(const struct sums *sums)
 
 	return count < 2 ? INFINITY : sqrt(sums->square / (count - 1) / count);
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Measures two ways to run the same, in turns: what disturbs one disturbs the other.
  */
-#ifndef QUERYPROF_CMD_ADVISE_TURNS_H
-#define QUERYPROF_CMD_ADVISE_TURNS_H
+#pragma once
 
 #include "cmd/advise/connection.h"
 #include "cmd/advise/sums.h"
@@ -32,5 +31,3 @@ struct turns_limit {
 /* False: one side failed, with the reason in its connection->error. */
 bool turns_take(struct turns *turns, const struct side sides[2], int variants,
                 const struct turns_limit *limit);
-
-#endif

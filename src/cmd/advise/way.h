@@ -2,8 +2,7 @@
 /*
  * A statement that `analyze` runs on a private copy, with the values of its parameters and a PRAGMA.
  */
-#ifndef QUERYPROF_CMD_ADVISE_WAY_H
-#define QUERYPROF_CMD_ADVISE_WAY_H
+#pragma once
 
 #include "cmd/advise/connection.h"
 
@@ -25,5 +24,3 @@ bool way_open(const struct way *way, struct connection *connection, const char *
 
 /* The statement with its values; NULL: connection->error has the reason. A value is [NAME=]VALUE. */
 sqlite3_stmt *way_prepare(const struct way *way, struct connection *connection);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The statements of a trace file that ran on one database, with the values to replay them with.
  */
-#ifndef QUERYPROF_CMD_ADVISE_WORKLOAD_H
-#define QUERYPROF_CMD_ADVISE_WORKLOAD_H
+#pragma once
 
 #include "cmd/advise/compared.h"
 #include "cmd/advise/connection.h"
@@ -54,5 +53,3 @@ bool workload_writes(const struct recorded *recorded, const char *table);
 double workload_scale(const struct recorded *recorded, double run_ns);
 
 void workload_free(struct workload *workload);
-
-#endif

@@ -3,8 +3,7 @@
  * Whether a stopped thread of another process may call the loader: the frames of its stack, from the CFI of
  * its files.
  */
-#ifndef QUERYPROF_CMD_ATTACH_FRAMES_H
-#define QUERYPROF_CMD_ATTACH_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -23,5 +22,3 @@ const char *frames_refuse(struct frames *frames, pid_t thread, const struct user
 
 /* The checks that need only the position. */
 const char *frames_refuse_position(const struct frames *frames, uint64_t position);
-
-#endif

@@ -5,8 +5,7 @@
  * No signal of a terminal reaches it, and it ends within seconds. So the command may be killed at any moment,
  * and a thread that the kernel has not stopped yet is left alone when the child ends.
  */
-#ifndef QUERYPROF_CMD_ATTACH_HELPER_H
-#define QUERYPROF_CMD_ATTACH_HELPER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ void *helper_memory(size_t size);
 /* Calls `work` in the child and waits for its end. False: it did not come to its end; errno is 0 if the child
  * began. */
 bool helper_run(void (*work)(void *context), void *context);
-
-#endif

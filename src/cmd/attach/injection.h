@@ -5,8 +5,7 @@
  * A child of the command does this. No signal of a terminal reaches it, and it ends within seconds, so the
  * command may be killed at any moment. It stops one thread while the others run.
  */
-#ifndef QUERYPROF_CMD_ATTACH_INJECTION_H
-#define QUERYPROF_CMD_ATTACH_INJECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct injection {
  * has none. False: it failed, for the reason in `sentence`. */
 bool injection_run(struct injection *injection, const struct target *target, const char *library,
                    const struct attach_request *request);
-
-#endif

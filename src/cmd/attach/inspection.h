@@ -6,8 +6,7 @@
  * inside sqlite3_step() is stopped once more: its text must be read while the statement runs, since the same
  * memory may be that of another statement a microsecond later.
  */
-#ifndef QUERYPROF_CMD_ATTACH_INSPECTION_H
-#define QUERYPROF_CMD_ATTACH_INSPECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ struct inspection {
 /* NULL: there is no memory. With a sentence if the process does not permit it. */
 struct inspection *inspection_make(const struct target *target, const struct sqlite_codes *codes);
 void inspection_free(struct inspection *inspection);
-
-#endif

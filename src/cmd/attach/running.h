@@ -6,8 +6,7 @@
  * register or on its part of the stack. Each candidate there is believed only if it is a member of the list
  * of statements of a connection that has a VFS. Nothing of the process is called or written.
  */
-#ifndef QUERYPROF_CMD_ATTACH_RUNNING_H
-#define QUERYPROF_CMD_ATTACH_RUNNING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ uint64_t running_statement(const struct running_frame *frame, const struct sqlit
 /* Its text, with a zero. Returns the size without it; 0: it is not known. `*is_cut`: it is longer. */
 size_t running_text(uint64_t statement, const struct sqlite_code *code, pid_t process, char *text,
                     size_t room, bool *is_cut);
-
-#endif

@@ -5,8 +5,7 @@
  * SQLite's structures differ between versions and builds. Its short functions show the places: sqlite3_sql()
  * loads the text, sqlite3_db_handle() the connection, and sqlite3_step() begins by keeping its argument.
  */
-#ifndef QUERYPROF_CMD_ATTACH_SQLITE_CODE_H
-#define QUERYPROF_CMD_ATTACH_SQLITE_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ int32_t sqlite_code_loaded_offset(const unsigned char *code, size_t size);
 
 /* Where the function keeps its argument across calls. */
 struct kept_argument sqlite_code_kept(const unsigned char *code, size_t size);
-
-#endif

@@ -6,8 +6,7 @@
  * does. Calls that the kernel ends with EINTR are issued again, unless a signal is pending, which would have
  * ended them anyway.
  */
-#ifndef QUERYPROF_CMD_ATTACH_STOPPED_H
-#define QUERYPROF_CMD_ATTACH_STOPPED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ int stopped_registers(const struct stopped *stopped, struct user_regs_struct *re
 
 /* Leaves it running. */
 void stopped_leave(const struct stopped *stopped);
-
-#endif

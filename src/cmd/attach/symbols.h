@@ -2,8 +2,7 @@
 /*
  * The dynamic symbols of an object that is mapped in another process, or of a file.
  */
-#ifndef QUERYPROF_CMD_ATTACH_SYMBOLS_H
-#define QUERYPROF_CMD_ATTACH_SYMBOLS_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ uint64_t symbols_find(const struct symbols *symbols, const char *name);
 
 /* The name of the function that contains the address; NULL: it has none. */
 const char *symbols_name(const struct symbols *symbols, uint64_t address);
-
-#endif

@@ -3,8 +3,7 @@
  * The process that is to be recorded or looked at, seen from outside: whether that is possible, and where its
  * functions are. Nothing is stopped or changed.
  */
-#ifndef QUERYPROF_CMD_ATTACH_TARGET_H
-#define QUERYPROF_CMD_ATTACH_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ const struct target_object *target_object_at(const struct target *target, uint64
 /* Whether `stack` is in the stack of a thread whose structure is at `self` (the FS base): one that the kernel
  * or libc made. Others, of coroutines and signal handlers, may be small. */
 bool target_is_thread_stack(pid_t process, uint64_t stack, uint64_t self);
-
-#endif

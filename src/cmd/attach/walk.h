@@ -3,8 +3,7 @@
  * The frames of a thread of another process, by the CFI of its files: libdw unwinds from registers that were
  * read while the thread was stopped.
  */
-#ifndef QUERYPROF_CMD_ATTACH_WALK_H
-#define QUERYPROF_CMD_ATTACH_WALK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ bool walk_frames(struct walk *walk, pid_t thread, const struct walk_start *start
 bool walk_register(const struct walk *walk, Dwfl_Frame *frame, unsigned number, uint64_t *value);
 
 #define WALK_STACK_POINTER 7 /* DWARF's number of rsp */
-
-#endif

@@ -3,8 +3,7 @@
  * What export puts between the functions of a stack: the nodes of statements' plans (--plan), and the frames
  * of the program in its own language.
  */
-#ifndef QUERYPROF_CMD_EXPORT_FRAME_PATHS_H
-#define QUERYPROF_CMD_EXPORT_FRAME_PATHS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ int frame_paths_find(struct frame_paths *paths, struct names *names, uint32_t si
                      int64_t node, const struct frame_path **found);
 
 void frame_paths_free(struct frame_paths *paths);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The frames of an interpreter on a stack, which a call stack of the program replaces.
  */
-#ifndef QUERYPROF_CMD_EXPORT_HOST_FRAMES_H
-#define QUERYPROF_CMD_EXPORT_HOST_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@
  * modules. False: the stack does not have such frames, or SQLite is called again in between. Then it is not
  * known which of the call stack's frames are on which side of that call. */
 bool host_frames_find(const struct export_stack *stack, size_t *from, size_t *end);
-
-#endif

@@ -3,8 +3,7 @@
  * Samples of a trace file, made into what the writers of src/export take. Stacks and labels, which
  * samples name by number, are read once each. Stacks stay until the reader is freed.
  */
-#ifndef QUERYPROF_CMD_EXPORT_READER_H
-#define QUERYPROF_CMD_EXPORT_READER_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -49,5 +48,3 @@ void export_reader_detach(struct export_reader *reader);
 /* `unit`: of the values, for complaints. False after a complaint. */
 bool export_reader_sample(struct export_reader *reader, const struct reader_sample *read, const char *unit,
                           struct export_sample *sample);
-
-#endif

@@ -6,8 +6,7 @@
  * has no samples after its last one: its labels can be dropped then (reader_labels_drop()), and memory is
  * that of the runs at one time.
  */
-#ifndef QUERYPROF_CMD_EXPORT_READER_LABELS_H
-#define QUERYPROF_CMD_EXPORT_READER_LABELS_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -88,5 +87,3 @@ const struct export_labels *reader_labels_find(struct reader_labels *labels,
 
 /* Drops the labels whose last_ns is before that time. False: no memory. */
 bool reader_labels_drop(struct reader_labels *labels, int64_t now_ns);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The spans of a trace file, for the formats that take them.
  */
-#ifndef QUERYPROF_CMD_EXPORT_SPANS_H
-#define QUERYPROF_CMD_EXPORT_SPANS_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -18,5 +17,3 @@ int export_spans(sqlite3 *db, const char *path, const struct export_format *form
 
 /* The span of a row with the columns of sql/export/spans.sql; its texts are the row's. */
 struct export_span export_spans_read(sqlite3_stmt *row);
-
-#endif

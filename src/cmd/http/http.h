@@ -6,8 +6,7 @@
  * Names and passwords come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from a file that
  * only its owner can read; they are in no message.
  */
-#ifndef QUERYPROF_CMD_HTTP_HTTP_H
-#define QUERYPROF_CMD_HTTP_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ struct http_counts {
 	uint64_t requests, repeated, bytes;
 };
 extern struct http_counts http_counts;
-
-#endif

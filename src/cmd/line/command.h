@@ -3,8 +3,7 @@
  * A subcommand of queryprof: one file with one `struct command`; command.c has the table
  * of them. Results go to stdout, everything else to stderr, as "queryprof: what".
  */
-#ifndef QUERYPROF_CMD_LINE_COMMAND_H
-#define QUERYPROF_CMD_LINE_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ extern const struct command command_advise, command_analyze, command_attach, com
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);
 const struct command *command_find(const char *name); /* NULL: none */
-
-#endif

@@ -2,13 +2,10 @@
 /*
  * The help and the man page, from the tables of the commands.
  */
-#ifndef QUERYPROF_CMD_LINE_HELP_H
-#define QUERYPROF_CMD_LINE_HELP_H
+#pragma once
 
 #include "cmd/line/command.h"
 
 void help_print(FILE *to);
 void help_print_command(const struct command *command, FILE *to);
 void help_print_manual(FILE *to); /* man(7) */
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Times on the command line.
  */
-#ifndef QUERYPROF_CMD_LINE_MOMENT_H
-#define QUERYPROF_CMD_LINE_MOMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ bool moment_parse_duration(const char *text, int64_t *ns);
 
 /* ns since 1970. False: the text is not a time. */
 bool moment_parse(const char *text, const struct moment_bases *bases, int64_t *ns);
-
-#endif

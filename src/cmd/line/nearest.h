@@ -2,8 +2,7 @@
 /*
  * What a word that is not known may have been meant to be: "did you mean".
  */
-#ifndef QUERYPROF_CMD_LINE_NEAREST_H
-#define QUERYPROF_CMD_LINE_NEAREST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ struct nearest {
 /* Keeps the candidate if it is nearer than those before, and no farther than one letter in three. A letter
  * that is wrong, missing, or too many counts one, and so do two that changed places. */
 void nearest_try(struct nearest *nearest, const char *candidate);
-
-#endif

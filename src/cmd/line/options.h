@@ -2,8 +2,7 @@
 /*
  * The command line that all subcommands share: options, wherever they stand, and arguments.
  */
-#ifndef QUERYPROF_CMD_LINE_OPTIONS_H
-#define QUERYPROF_CMD_LINE_OPTIONS_H
+#pragma once
 
 #include "cmd/line/command.h"
 
@@ -14,5 +13,3 @@ const struct command_option *options_find(const struct command *command, const c
  * a command reads is there, given or not. *wants_help: after --help nothing more was read. A command_result.
  */
 int options_read(const struct command *command, int *count, char **argv, bool *wants_help);
-
-#endif

@@ -5,8 +5,7 @@
  * SQLite locks bytes of the database file and of the WAL's index, which /proc/locks lists with the processes
  * that have them. A database is recognized by its first bytes; it is read, and neither locked nor changed.
  */
-#ifndef QUERYPROF_CMD_LIVE_DATABASE_LOCKS_H
-#define QUERYPROF_CMD_LIVE_DATABASE_LOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ struct database_locks {
 /* What cannot be read is left out. Free it. */
 void database_locks_read(struct database_locks *locks, pid_t process);
 void database_locks_free(struct database_locks *locks);
-
-#endif

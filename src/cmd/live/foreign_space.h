@@ -2,8 +2,7 @@
 /*
  * The address space of another process, for names of its code.
  */
-#ifndef QUERYPROF_CMD_LIVE_FOREIGN_SPACE_H
-#define QUERYPROF_CMD_LIVE_FOREIGN_SPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ struct foreign_space {
 /* False: out of memory. Close it in both cases. */
 bool foreign_space_open(struct foreign_space *foreign, const struct target *target);
 void foreign_space_close(struct foreign_space *foreign);
-
-#endif

@@ -3,8 +3,7 @@
  * What `queryprof top` shows, as lines: of a whole recording, or of one statement. Made for a screen of any
  * size, or for plain text.
  */
-#ifndef QUERYPROF_CMD_LIVE_PAGE_H
-#define QUERYPROF_CMD_LIVE_PAGE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int page_of_recording(struct page *page, sqlite3 *db, const struct live *live,
                       const struct snapshot *snapshot, enum page_order order, int rows, int columns);
 int page_of_statement(struct page *page, sqlite3 *db, const struct snapshot *snapshot, int64_t hash,
                       const char *query, int columns);
-
-#endif

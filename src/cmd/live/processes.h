@@ -8,8 +8,7 @@
  * written. The kernel permits this to the user of these commands, and to root. The memory may contain
  * anything, so shared_ring_copy_open() checks every size in it.
  */
-#ifndef QUERYPROF_CMD_LIVE_PROCESSES_H
-#define QUERYPROF_CMD_LIVE_PROCESSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ struct live_thread {
 };
 const char *live_state_name(char state); /* of the letter in /proc */
 struct live_thread live_thread_inspect(const struct live_process *process, uint32_t thread_id);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A row of sql/live/runs.sql or transactions.sql, by the names of its columns, and words for people.
  */
-#ifndef QUERYPROF_CMD_LIVE_ROW_H
-#define QUERYPROF_CMD_LIVE_ROW_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ const char *row_access(sqlite3_stmt *row);
 
 /* Who holds the lock that a run waits for, and what that thread does; "" if the run waits for no lock. */
 const char *row_holder(sqlite3_stmt *row, char words[ROW_WORDS]);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The terminal is restored at every end: a return, exit(), a signal, a stop (^Z), but not after SIGKILL.
  */
-#ifndef QUERYPROF_CMD_LIVE_SCREEN_H
-#define QUERYPROF_CMD_LIVE_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ enum screen_key {
 
 /* The next key; waits for it until `until_ns` (CLOCK_MONOTONIC). Ignores other keys and other bytes. */
 enum screen_key screen_key(uint64_t until_ns, char *character);
-
-#endif

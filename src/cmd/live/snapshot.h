@@ -3,8 +3,7 @@
  * What the recorded processes do at one moment, as tables of a connection to their trace file:
  * sql/live/tables.sql.
  */
-#ifndef QUERYPROF_CMD_LIVE_SNAPSHOT_H
-#define QUERYPROF_CMD_LIVE_SNAPSHOT_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot);
  * prepared.
  */
 sqlite3_stmt *snapshot_prepare(sqlite3 *db, const struct snapshot *snapshot, const char *sql, int seconds);
-
-#endif

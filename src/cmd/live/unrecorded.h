@@ -4,8 +4,7 @@
  *
  * Its threads are looked at by ptrace (cmd/attach/inspection.h), its files and locks in /proc.
  */
-#ifndef QUERYPROF_CMD_LIVE_UNRECORDED_H
-#define QUERYPROF_CMD_LIVE_UNRECORDED_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ struct unrecorded {
 /* An SQLite result. Free it in both cases. */
 int unrecorded_take(struct unrecorded *unrecorded, pid_t process);
 void unrecorded_free(struct unrecorded *unrecorded);
-
-#endif

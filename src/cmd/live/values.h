@@ -2,8 +2,7 @@
 /*
  * Values and rows of the tables in sql/live.
  */
-#ifndef QUERYPROF_CMD_LIVE_VALUES_H
-#define QUERYPROF_CMD_LIVE_VALUES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void live_bind_number(sqlite3_stmt *row, const char *name, uint64_t number);
 
 /* Inserts the row; `code` is the first SQLite result that is an error. */
 void live_insert(sqlite3_stmt *row, int *code);
-
-#endif

@@ -3,8 +3,7 @@
  * The folders whose trace files the server may read. It follows no symbolic link, accepts no "..", and
  * refuses files of other users.
  */
-#ifndef QUERYPROF_CMD_MCP_FOLDERS_H
-#define QUERYPROF_CMD_MCP_FOLDERS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -17,5 +16,3 @@ char *folders_find(const char *name, FILE *to);
 
 /* Writes a line for each trace file in the folders, the newest first. */
 void folders_list(FILE *to);
-
-#endif

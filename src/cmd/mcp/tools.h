@@ -3,8 +3,7 @@
  * The tools of the server. Each one is a command that reads trace files, with its arguments as JSON. A child
  * process runs it, so a damaged file or a long statement ends that process and not the server.
  */
-#ifndef QUERYPROF_CMD_MCP_TOOLS_H
-#define QUERYPROF_CMD_MCP_TOOLS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ void tools_write_list(FILE *to);
 
 /* Answers a call: each row of `arguments` is (name, JSON type, value). True: `to` has an error. */
 bool tools_call(const struct tool *tool, sqlite3_stmt *arguments, FILE *to);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * `queryprof push --follow` in the background of a recording, as a process of its own.
  */
-#ifndef QUERYPROF_CMD_PUSH_BACKGROUND_H
-#define QUERYPROF_CMD_PUSH_BACKGROUND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ void push_background_end(void);
 
 /* It ends at once: nothing was recorded. */
 void push_background_cancel(void);
-
-#endif

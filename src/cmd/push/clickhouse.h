@@ -3,8 +3,7 @@
  * Rows of a trace file for the tables of sql/clickhouse: selected by SQL whose columns have the
  * names of the table's, and made into blocks of the types that the server says the table has.
  */
-#ifndef QUERYPROF_CMD_PUSH_CLICKHOUSE_H
-#define QUERYPROF_CMD_PUSH_CLICKHOUSE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -44,5 +43,3 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 int push_clickhouse_send(void);
 
 const char *push_table_name(enum push_table table);
-
-#endif

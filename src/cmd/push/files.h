@@ -6,8 +6,7 @@
  * A file that cannot be read is left out until it changes, and the others go on. One that was removed is read
  * to its end and closed: as long as push has it open, the disk has its space.
  */
-#ifndef QUERYPROF_CMD_PUSH_FILES_H
-#define QUERYPROF_CMD_PUSH_FILES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ bool push_files_has_bad(void);
 bool push_files_has_sound(void);
 
 void push_files_free(void);
-
-#endif

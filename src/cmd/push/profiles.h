@@ -4,8 +4,7 @@
  * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its response
  * was lost, may be there twice. A profile of Pyroscope has the same id then, and so has a span.
  */
-#ifndef QUERYPROF_CMD_PUSH_PROFILES_H
-#define QUERYPROF_CMD_PUSH_PROFILES_H
+#pragma once
 
 #include "cmd/push/clickhouse.h"
 
@@ -21,5 +20,3 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 int push_profiles_send(void);
 
 const char *push_profiles_name(enum push_table table);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The stacks of a trace file as arrays of addresses, functions and lines, each made once.
  */
-#ifndef QUERYPROF_CMD_PUSH_STACKS_H
-#define QUERYPROF_CMD_PUSH_STACKS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void push_stacks_end(struct push_stacks *stacks);
 
 /* A stack that is not in the file is empty. An SQLite result. */
 int push_stacks_find(struct push_stacks *stacks, int64_t id, struct push_stack **found);
-
-#endif

@@ -3,8 +3,7 @@
  * How far a trace file was sent to a target, kept in a small file beside it: FILE-push-… . Where
  * the file is gone, everything is sent again, which the target counts once.
  */
-#ifndef QUERYPROF_CMD_PUSH_STATE_H
-#define QUERYPROF_CMD_PUSH_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ bool push_state_open(struct push_state *state, const char *trace_file, const cha
 /* False after a complaint. */
 bool push_state_write(struct push_state *state);
 void push_state_close(struct push_state *state);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The kinds of servers that push sends to, by --format.
  */
-#ifndef QUERYPROF_CMD_PUSH_TARGET_H
-#define QUERYPROF_CMD_PUSH_TARGET_H
+#pragma once
 
 #include "cmd/push/clickhouse.h"
 
@@ -27,5 +26,3 @@ const struct push_target *push_target_find(const char *name);
 
 /* The server as state files name it; malloc'ed, NULL: no memory. */
 char *push_target_describe(const struct push_target *target, const char *url);
-
-#endif

@@ -3,8 +3,7 @@
  * The statements that a process executes when `attach` comes. The recorder sees them from their next call on,
  * so the command names them.
  */
-#ifndef QUERYPROF_CMD_RECORD_BEGUN_BEFORE_H
-#define QUERYPROF_CMD_RECORD_BEGUN_BEFORE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -15,5 +14,3 @@ struct inspection *begun_before_inspect(pid_t process);
 
 /* Prints a line for each of the outermost statements, a few at most, and frees the inspection. */
 void begun_before_say(struct inspection *inspection);
-
-#endif

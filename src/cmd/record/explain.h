@@ -2,8 +2,7 @@
 /*
  * Why a recording is empty or incomplete.
  */
-#ifndef QUERYPROF_CMD_RECORD_EXPLAIN_H
-#define QUERYPROF_CMD_RECORD_EXPLAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ void explain_confinement(const char *path);
 bool explain_no_query(const char *path);
 bool explain_not_attached(void); /* of a process that ran already */
 bool explain_no_sqlite(const char *program, int status);
-
-#endif

@@ -3,8 +3,7 @@
  * The process at the other end of a connection, and when it has ended. A pidfd (Linux 5.3) becomes readable
  * then. An older kernel has the process's folder in /proc, which can be asked.
  */
-#ifndef QUERYPROF_CMD_RECORD_GUEST_PROCESS_H
-#define QUERYPROF_CMD_RECORD_GUEST_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ int guest_process_open(int connection, bool *is_asked);
 
 /* Of a folder. */
 bool guest_process_has_ended(int folder);
-
-#endif

@@ -3,8 +3,7 @@
  * A thread that accepts the processes of a recording. It stores nothing, so a process that requests its
  * memory (handover/handover.h) does not wait for a disk. The thread itself waits for no process.
  */
-#ifndef QUERYPROF_CMD_RECORD_LISTENER_H
-#define QUERYPROF_CMD_RECORD_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ int listener_arrivals(void);
 
 /* Calls `take` for each of them; the descriptors are its. */
 void listener_take(void (*take)(struct guest *guest));
-
-#endif

@@ -3,8 +3,7 @@
  * What `record` and `attach` have in common: their options, the settings that processes get, and the trace
  * file.
  */
-#ifndef QUERYPROF_CMD_RECORD_RECORDING_H
-#define QUERYPROF_CMD_RECORD_RECORDING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void recording_remove(const struct recording *recording);
 
 /* Nothing was recorded. Returns the result. */
 int recording_undo(const struct recording *recording, int result);
-
-#endif

@@ -3,8 +3,7 @@
  * The rings of the processes of a recording: what comes there is stored here, by a thread of the command's,
  * and the rest when a process is gone. See handover/handover.h.
  */
-#ifndef QUERYPROF_CMD_RECORD_RINGS_H
-#define QUERYPROF_CMD_RECORD_RINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct collection *rings_finish(void);
  * `is_any_left` says whether one runs, and `at_end` is called at the end, both there. Returns in the calling
  * process only. The one that ends last removes what rings_open() has made. */
 void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path));
-
-#endif

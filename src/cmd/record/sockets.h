@@ -2,8 +2,7 @@
 /*
  * The sockets to which the processes of a recording bring their rings (handover/handover.h).
  */
-#ifndef QUERYPROF_CMD_RECORD_SOCKETS_H
-#define QUERYPROF_CMD_RECORD_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ void sockets_shut(const struct sockets *sockets);
 
 /* Removes what is in the file system. */
 void sockets_remove(const struct sockets *sockets);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What `record` and `attach` print at their end.
  */
-#ifndef QUERYPROF_CMD_RECORD_SUMMARY_H
-#define QUERYPROF_CMD_RECORD_SUMMARY_H
+#pragma once
 
 #include "cmd/record/recording.h"
 
@@ -13,5 +12,3 @@ void summary_print(const struct recording *recording, const char *program, int s
 
 /* Adds names to it later, when processes have ended that went on. */
 void summary_embed_later(const char *path);
-
-#endif

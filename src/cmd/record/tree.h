@@ -3,8 +3,7 @@
  * A process and all its descendants, as /proc shows them. If the parent of a process has ended, /proc names
  * another parent, so a process that was found once stays known.
  */
-#ifndef QUERYPROF_CMD_RECORD_TREE_H
-#define QUERYPROF_CMD_RECORD_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void tree_search(struct tree *tree, void (*found)(void *context, pid_t process),
 /* Whether any that is known still runs. */
 bool tree_runs(const struct tree *tree);
 void tree_free(struct tree *tree);
-
-#endif

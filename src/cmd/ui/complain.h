@@ -2,8 +2,7 @@
 /*
  * Error messages of the command, and how a command ends.
  */
-#ifndef QUERYPROF_CMD_UI_COMPLAIN_H
-#define QUERYPROF_CMD_UI_COMPLAIN_H
+#pragma once
 
 enum command_result {
 	COMMAND_FINE = 0,
@@ -18,5 +17,3 @@ int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * NULL: there was none, or no memory. */
 void complain_hold(void);
 char *complain_detach(void);
-
-#endif

@@ -5,8 +5,7 @@
  * The child is in a session of its own, where a terminal's signals do not reach it. It has none of the
  * command's descriptors but standard error, if it may say something.
  */
-#ifndef QUERYPROF_CMD_UI_KEEPER_H
-#define QUERYPROF_CMD_UI_KEEPER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ void keeper_clean_up(struct keeper *keeper);
 
 /* Nothing is left to clean up: the child ends without. */
 void keeper_dismiss(struct keeper *keeper);
-
-#endif

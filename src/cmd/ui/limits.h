@@ -2,8 +2,7 @@
 /*
  * What the kernel lets this process have.
  */
-#ifndef QUERYPROF_CMD_UI_LIMITS_H
-#define QUERYPROF_CMD_UI_LIMITS_H
+#pragma once
 
 /* This process gets half of the machine's memory at most: with more, a trace file of a stranger would make
  * the machine swap; so it ends the command as out of memory. */
@@ -19,5 +18,3 @@ int stack_limit_run(int (*run)(int argc, char **argv), int argc, char **argv);
 
 /* Lets this process open as many files as the system allows it; the usual limit is 1,024. */
 void file_limit_raise(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * How the rows of a statement are printed.
  */
-#ifndef QUERYPROF_CMD_UI_OUTPUT_H
-#define QUERYPROF_CMD_UI_OUTPUT_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ int output_rows(sqlite3_stmt *statement, const struct output *output);
 
 /* Writes a cell of CSV between quotes: on a terminal without what drives it, in a file exactly. */
 void output_csv_quoted(FILE *to, const char *text);
-
-#endif

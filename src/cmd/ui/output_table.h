@@ -2,8 +2,7 @@
 /*
  * Rows as a table that fits the terminal.
  */
-#ifndef QUERYPROF_CMD_UI_OUTPUT_TABLE_H
-#define QUERYPROF_CMD_UI_OUTPUT_TABLE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ struct table_style {
 
 /* Runs the statement to its end and prints its rows. SQLITE_DONE, or an error. */
 int output_table(sqlite3_stmt *statement, const struct table_style *style);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Output that is longer than the terminal goes through $PAGER.
  */
-#ifndef QUERYPROF_CMD_UI_PAGER_H
-#define QUERYPROF_CMD_UI_PAGER_H
+#pragma once
 
 /* Where stdout is a terminal: what is printed from now on is held back, and a pager
  * gets it once it is longer than the screen. */
@@ -12,5 +11,3 @@ void pager_begin(void);
 /* Prints what was held back, or waits until the person has left the pager. stdout is as
  * before. Nothing where none was begun. 0, or an errno value. */
 int pager_end(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The files of other processes in /proc. `thread` 0: those of the process.
  */
-#ifndef QUERYPROF_CMD_UI_PROCESS_FILES_H
-#define QUERYPROF_CMD_UI_PROCESS_FILES_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void process_name(pid_t process, pid_t thread, char *name, size_t size);
 
 /* The number of the system call in which the thread waits; -1: none, or it is not known. */
 int process_call(pid_t process, pid_t thread);
-
-#endif

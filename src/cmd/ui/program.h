@@ -3,8 +3,7 @@
  * Runs a program in such a way that the command's parent cannot distinguish the two processes: the
  * program gets the command's signals, and the command ends as it ends.
  */
-#ifndef QUERYPROF_CMD_UI_PROGRAM_H
-#define QUERYPROF_CMD_UI_PROGRAM_H
+#pragma once
 
 /* The signal of a file that grows too large would end the command; without it, the write fails and the
  * command says so. The program gets the action that was there. Before program_start(). */
@@ -29,5 +28,3 @@ const char *program_last_name(void);
 
 /* Ends this process as the program has ended: the same exit status or signal. */
 _Noreturn void program_end_alike(int status);
-
-#endif

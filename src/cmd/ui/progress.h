@@ -6,8 +6,7 @@
  * One thing is in progress from a progress_begin() to the next one or to progress_end().
  * Code that writes to a terminal in between calls progress_end() first; complain() does.
  */
-#ifndef QUERYPROF_CMD_UI_PROGRESS_H
-#define QUERYPROF_CMD_UI_PROGRESS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void progress_watch(sqlite3 *db);
 
 /* From now on such statements end as interrupted once so many seconds have passed. */
 void progress_limit(int seconds);
-
-#endif

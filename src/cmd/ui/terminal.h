@@ -2,8 +2,7 @@
 /*
  * Text on a terminal: its width, and cutting it.
  */
-#ifndef QUERYPROF_CMD_UI_TERMINAL_H
-#define QUERYPROF_CMD_UI_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle
 void terminal_print_words(const char *text, int from, int indent);
 
 void terminal_print_padding(int width);
-
-#endif

@@ -12,8 +12,7 @@
  * Return addresses may be signed (pointer authentication) in the bits above the address. The walk
  * clears these bits; a check of a damaged signature would trap.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_AARCH64_H
-#define QUERYPROF_HANDLER_UNWIND_AARCH64_H
+#pragma once
 
 /* Linux gives code addresses below 2^48, whatever the size of pointers. */
 #define ARCH_CODE_BITS 48
@@ -193,5 +192,3 @@ static inline struct unwind_frame arch_frame_of(const uint64_t registers[CFI_REG
 		.slot = &arch_no_slot,
 	};
 }
-
-#endif

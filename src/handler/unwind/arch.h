@@ -8,8 +8,7 @@
  * the stack pointer and the frame pointer. A row that needs more becomes RULE_FULL, and
  * the step is made with all registers.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_ARCH_H
-#define QUERYPROF_HANDLER_UNWIND_ARCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -133,5 +132,3 @@ static inline int rule_leaves_signal(rule_t rule)
 {
 	return (rule & 15) == RULE_SIGNAL;
 }
-
-#endif

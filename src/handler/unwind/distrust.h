@@ -18,8 +18,7 @@
  * the jump: between the two, usually at a comparison, the frame is n bytes smaller or larger than the
  * information. There the rows before and after the instruction are the same.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_DISTRUST_H
-#define QUERYPROF_HANDLER_UNWIND_DISTRUST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@
 /* Whether the row may be wrong at `address`; it belongs to an exception's path, or has the CFA by
  * the stack pointer. Its function is in readable code. */
 bool distrust_row(const struct cfi_section *section, const struct cfi_row *row, uintptr_t address);
-
-#endif

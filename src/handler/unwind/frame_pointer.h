@@ -10,8 +10,7 @@
  * Go keeps frame pointers, too, and its calls of C change the stack: RULE_OTHER_STACK, and then the
  * frame remains the same.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_FRAME_POINTER_H
-#define QUERYPROF_HANDLER_UNWIND_FRAME_POINTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@
  * memo never serves it. */
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
                                     rule_t rule, bool is_newest, struct unwind_frame *frame);
-
-#endif

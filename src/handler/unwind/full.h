@@ -3,8 +3,7 @@
  * Frames with all their registers, from the interrupted one on: for the few rows that need more than
  * a frame holds, and for code that reads a register of a caller (sqlite/opcode/locations.c).
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_FULL_H
-#define QUERYPROF_HANDLER_UNWIND_FULL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void full_begin(struct full_frame *frame, const void *ucontext);
 /* To the caller, by the CFI parser's own interpreter. */
 enum rule_result full_step(struct full_frame *frame, const struct code_map *map,
                            const struct unwind_bounds *bounds);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The result of a walk, whether all of it was fast (unwind.h) or its end was slow (slow_walk.h).
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_RESULT_H
-#define QUERYPROF_HANDLER_UNWIND_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct unwind_result {
 	/* Its frames as the memo has kept them, leaf first; NULL: it has none. */
 	const struct memo_frame *frames;
 };
-
-#endif

@@ -3,8 +3,7 @@
  * The unwind rule of an address: from the rule cache or, on a miss, from LLVM's parser.
  * Everything here is async-signal-safe.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_RULES_H
-#define QUERYPROF_HANDLER_UNWIND_RULES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ __attribute__((always_inline)) static inline struct found_rule rules_find(const 
 	}
 	return rules_find_uncached(map, address);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * another: from a signal handler on an alternate stack to the interrupted code, and from C to the
  * goroutine that called it.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
-#define QUERYPROF_HANDLER_UNWIND_SLOW_WALK_H
+#pragma once
 
 #include "base/code_map.h"
 #include "base/frame_location.h"
@@ -34,5 +33,3 @@ static inline struct unwind_bounds walk_bounds(const struct unwind_stack *stack,
 
 /* Continues from frame number `n`, which is `frame`; 0: the interrupted one. */
 struct unwind_result slow_walk(const struct walk *walk, struct unwind_frame frame, uint32_t n);
-
-#endif

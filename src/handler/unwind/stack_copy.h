@@ -16,8 +16,7 @@
  * another thread could unmap the page. It cannot unmap the frames of the interrupted thread. It could
  * unmap a page to which a damaged stack has led the walk, or another thread's text (stack_copy_part).
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_STACK_COPY_H
-#define QUERYPROF_HANDLER_UNWIND_STACK_COPY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool stack_copy_part(uintptr_t address, void *to, size_t size);
 /* Copies a text up to its zero, or `room` bytes of it. `*size`: how many came. False: what
  * follows them cannot be read. */
 bool stack_copy_text(const char *text, char *to, size_t room, size_t *size);
-
-#endif

@@ -10,8 +10,7 @@
  * unknown stack, and at most 4 KiB otherwise (measured on x86-64: 600 bytes, 2.5 KiB with the parser,
  * 3.1 KiB with all registers; up to 500 bytes more on an unknown stack).
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_UNWIND_H
-#define QUERYPROF_HANDLER_UNWIND_UNWIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline const struct code_map *code_map_current(void)
 {
 	return __atomic_load_n(&code_map_published, __ATOMIC_ACQUIRE);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * itself saved below rbp; 3 of 11,000 functions of libcrypto, none of SQLite, glibc, libstdc++), the
  * lazy PLT's expression, and OpenSSL's assembly, which saves the old rsp on the stack.
  */
-#ifndef QUERYPROF_HANDLER_UNWIND_X86_64_H
-#define QUERYPROF_HANDLER_UNWIND_X86_64_H
+#pragma once
 
 #include <stddef.h>
 #include <ucontext.h>
@@ -137,5 +136,3 @@ static inline uint64_t arch_register(const void *ucontext, unsigned number)
 {
 	return (uint64_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[arch_register_order[number]];
 }
-
-#endif

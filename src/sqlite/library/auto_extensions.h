@@ -7,8 +7,7 @@
  * its data has their number and the array. queryprof finds it by registering an extension of its own
  * for a moment.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
-#define QUERYPROF_SQLITE_LIBRARY_AUTO_EXTENSIONS_H
+#pragma once
 
 #include "sqlite/library/host.h"
 
@@ -19,5 +18,3 @@ bool auto_extensions_has_own(void (*extension)(void));
 
 /* Whether opening a connection calls no code of the host's. False, too, if the structure is not found. */
 bool auto_extensions_are_own(const struct host_library *library);
-
-#endif

@@ -4,8 +4,7 @@
  * handler. SQLite has no interface to read them, so their offsets in a connection are found by trial,
  * once per library.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
-#define QUERYPROF_SQLITE_LIBRARY_CALLBACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void callbacks_find(struct callback_locations *found, const sqlite3_api_routines
 
 /* Whether the connection has the callback, or may have it. */
 bool callback_is_set(const struct callback_location *location, const sqlite3 *db);
-
-#endif

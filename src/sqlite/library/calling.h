@@ -8,8 +8,7 @@
  * table that is never freed. The frames, not the order, determine the calls that enclose a piece of
  * code (handler/running.h), and a call that returns removes exactly itself.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_CALLING_H
-#define QUERYPROF_SQLITE_LIBRARY_CALLING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -222,5 +221,3 @@ static inline void call_set_run(struct call *call, struct run *run)
 
 /* The slot of the call around this one, NULL: none, or it has gone. */
 struct call_slot *call_outer(const struct call *call);
-
-#endif

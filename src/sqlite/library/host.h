@@ -7,8 +7,7 @@
  * another. So the routines are those of the library that the code runs inside, according to the
  * enclosing call (calling.h). With one library, as nearly always, nothing must be looked up.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_HOST_H
-#define QUERYPROF_SQLITE_LIBRARY_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <sqlite3ext.h>
@@ -98,5 +97,3 @@ void host_fill_omitted(sqlite3_api_routines *routines);
  * call. */
 void host_enter_statics(void);
 void host_leave_statics(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Whether the hooks have anything to do.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_IDLE_H
-#define QUERYPROF_SQLITE_LIBRARY_IDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline bool sessions_idle(void)
 
 /* One more reason, or one less, for the hooks to look. */
 void sessions_watch_more(int reasons);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Also compiled into the preload, which contains nothing else of the library.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_LIBRARY_H
-#define QUERYPROF_SQLITE_LIBRARY_LIBRARY_H
+#pragma once
 
 #include <limits.h>
 #include <link.h>
@@ -41,5 +40,3 @@ bool library_is_bound(const struct dl_phdr_info *info);
  * its own pass its table, or it contains no code except SQLite's. A module that exports its
  * SQLite, and calls it without the table, is not one (sqlite/static/copies.h). */
 bool library_is_called_by_name(const struct dl_phdr_info *info);
-
-#endif

@@ -8,8 +8,7 @@
  * The table is special: each call searches it, any thread adds to it without a lock, and a place that
  * finds no space is omitted.
  */
-#ifndef QUERYPROF_SQLITE_LIBRARY_SITES_H
-#define QUERYPROF_SQLITE_LIBRARY_SITES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ static inline bool site_is_hosts(const struct host_library *library, const void 
 {
 	return !host_is_within(library, caller) || (host_is_patched(library) && site_is_known(caller));
 }
-
-#endif

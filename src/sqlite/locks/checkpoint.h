@@ -2,8 +2,7 @@
 /*
  * A checkpoint of a WAL: what it copied, for how long it wrote and waited, and what stopped it.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_CHECKPOINT_H
-#define QUERYPROF_SQLITE_LOCKS_CHECKPOINT_H
+#pragma once
 
 #include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/wal_index.h"
@@ -36,5 +35,3 @@ void checkpoint_locked(struct checkpoint *checkpoint, const struct wal_call *cal
 /* Writes its record, if it is to have one. `end`: the index that it has left. */
 void checkpoint_end(struct checkpoint *checkpoint, const struct wal_call *call, const struct wal_index *end,
                     uint32_t page_size, uint32_t session);
-
-#endif

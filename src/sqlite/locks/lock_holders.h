@@ -5,8 +5,7 @@
  * A connection's calls change its own files' entries, one at a time, as SQLite has it; another
  * thread that looks for a lock's holder reads them meanwhile.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_LOCK_HOLDERS_H
-#define QUERYPROF_SQLITE_LOCKS_LOCK_HOLDERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sqlite3ext.h>
@@ -103,5 +102,3 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 
 /* CLOCK_MONOTONIC: when the holder's transaction began; 0: it has ended. */
 uint64_t lock_holder_since(const struct lock_holder *holder);
-
-#endif

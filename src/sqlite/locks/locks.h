@@ -9,8 +9,7 @@
  * and results. Files of a host's VFS are not SQLite's own; if such a VFS wraps SQLite's, the inner
  * files are seen.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_LOCKS_H
-#define QUERYPROF_SQLITE_LOCKS_LOCKS_H
+#pragma once
 
 #include "sqlite/session/run.h"
 
@@ -62,5 +61,3 @@ static inline void locks_resume(struct thread *thread, struct lock_around around
 	thread->wait.lock_query = around.query;
 	__atomic_store_n(&thread->waiting->lock, around.lock, __ATOMIC_RELAXED);
 }
-
-#endif

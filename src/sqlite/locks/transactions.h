@@ -6,8 +6,7 @@
  * The thread that has the connection changes a transaction; others read its number, and report that
  * they wait for it.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
-#define QUERYPROF_SQLITE_LOCKS_TRANSACTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ static inline void transaction_call_ends(struct session *session, const struct r
 	if (__builtin_expect(session->transaction.open.has_ended, 0) && !run->is_queryprofs)
 		transaction_run_ends(session, run, SQLITE_OK);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * Not seen are checkpoints of a connection with PRAGMA locking_mode = EXCLUSIVE, which requests no locks of
  * the index, except the last one, when it closes.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_WAL_H
-#define QUERYPROF_SQLITE_LOCKS_WAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <sqlite3ext.h>
@@ -61,5 +60,3 @@ void wal_see_close(const sqlite3_file *file);
 
 /* The process ends: writes the rest to the ring. */
 void wal_flush_all(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The head of a WAL's index, read from the mapping that the host has: by the kernel, so that a file that was
  * truncated meanwhile is an error and no signal. No file is opened and no lock is taken.
  */
-#ifndef QUERYPROF_SQLITE_LOCKS_WAL_INDEX_H
-#define QUERYPROF_SQLITE_LOCKS_WAL_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <sqlite3ext.h>
@@ -37,5 +36,3 @@ struct wal_index {
 };
 
 struct wal_index wal_index_read(const struct wal_call *call);
-
-#endif

@@ -3,8 +3,7 @@
  * The effect of an x86-64 instruction on general registers and on the slots of its frame, as far as
  * flow.c needs it. Too much may be taken for written, never too little.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_EFFECTS_H
-#define QUERYPROF_SQLITE_OPCODE_EFFECTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ uintptr_t step_table(const unsigned char *bytes);
 /* Numbers of registers in DWARF are others. */
 unsigned step_dwarf(unsigned number);
 unsigned step_register(unsigned dwarf);
-
-#endif

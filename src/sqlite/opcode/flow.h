@@ -10,8 +10,7 @@
  * instruction removes everything. So a reported location is right, as long as the compiler does not
  * write to its own slots through pointers.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_FLOW_H
-#define QUERYPROF_SQLITE_OPCODE_FLOW_H
+#pragma once
 
 #include "base/code_map.h"
 #include "handler/opcode.h"
@@ -19,5 +18,3 @@
 /* Fills `locations` with one for each byte of the code, as in struct opcode_locations. False:
  * nothing is known, because the code has another form or processor, or memory ran out. */
 bool opcode_flow_find(const struct code_map *map, uintptr_t start, uintptr_t end, uint8_t *locations);
-
-#endif

@@ -3,8 +3,7 @@
  * A function's code as steps from instruction to instruction, and which locations hold one value at each of
  * them.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_GRAPH_H
-#define QUERYPROF_SQLITE_OPCODE_GRAPH_H
+#pragma once
 
 #include "handler/unwind/rules.h"
 #include "sqlite/opcode/effects.h"
@@ -81,5 +80,3 @@ bool graph_follow(struct graph *graph);
 /* Follows the steps that were not reached, too, which unknown paths lead to; bytes that fill gaps are left.
  */
 bool graph_follow_rest(struct graph *graph);
-
-#endif

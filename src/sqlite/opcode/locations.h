@@ -8,8 +8,7 @@
  * and never another opcode's. The only assumption about the library is that a statement has an array
  * of opcodes that begin as EXPLAIN shows them.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
-#define QUERYPROF_SQLITE_OPCODE_LOCATIONS_H
+#pragma once
 
 #include <string.h>
 
@@ -72,5 +71,3 @@ static inline void opcode_library_learn(const struct host_library *library, cons
 
 /* The calling thread is inside it, so connections that it opens do not belong to the host. */
 bool opcode_library_learning(void);
-
-#endif

@@ -6,8 +6,7 @@
  * and the library has such texts in a table by the opcodes' numbers, which is recognised by all the
  * known names.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_NAMES_H
-#define QUERYPROF_SQLITE_OPCODE_NAMES_H
+#pragma once
 
 #include "sqlite/library/host.h"
 
@@ -18,5 +17,3 @@
  * `names` gets only those; "": not known. Numbers that no opcode has may get anything. */
 void opcode_names_find(char names[OPCODES][OPCODE_NAME_BYTES], const char *const known[OPCODES],
                        const struct host_library *library);
-
-#endif

@@ -7,12 +7,9 @@
  * table's address is followed from there to the jump, through registers and slots, like the opcode's
  * later.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_TABLES_H
-#define QUERYPROF_SQLITE_OPCODE_TABLES_H
+#pragma once
 
 #include "sqlite/opcode/graph.h"
 
 /* False: no jump goes by opcodes, or there are too many jumps. */
 bool tables_find(struct graph *graph);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The statements with which a SQLite library is tried, see locations.h.
  */
-#ifndef QUERYPROF_SQLITE_OPCODE_TRIALS_H
-#define QUERYPROF_SQLITE_OPCODE_TRIALS_H
+#pragma once
 
 /* The kinds of trial statements. */
 enum trial_kind {
@@ -20,5 +19,3 @@ struct trial {
 
 extern const char opcode_schema[];         /* of the private connection */
 extern const struct trial opcode_trials[]; /* the last has no `sql` */
-
-#endif

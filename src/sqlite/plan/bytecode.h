@@ -9,8 +9,7 @@
  * connections with an authorizer or a progress handler are skipped, and so are statements with
  * virtual tables of the host (virtual_tables.h).
  */
-#ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_H
-#define QUERYPROF_SQLITE_PLAN_BYTECODE_H
+#pragma once
 
 #include "base/fast_clock.h"
 #include "sqlite/plan/missing.h"
@@ -52,5 +51,3 @@ uint64_t bytecode_counter(enum bytecode_counter which);
 
 /* The next recording has another trace file, so all bytecode is due again. */
 void bytecode_publish_again(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The bytecode that a statement executes: its own, and the bytecode that it calls, which belongs to
  * its triggers and the actions of foreign keys.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_BYTECODE_COPY_H
-#define QUERYPROF_SQLITE_PLAN_BYTECODE_COPY_H
+#pragma once
 
 #include "base/vector.h"
 #include "sqlite/opcode/locations.h"
@@ -32,5 +31,3 @@ bool bytecode_copy_read(struct bytecode_copy *copy, const struct opcode_library 
                         const void *bytecode, uint32_t count, size_t most);
 
 void bytecode_copy_free(struct bytecode_copy *copy);
-
-#endif

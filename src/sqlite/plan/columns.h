@@ -7,8 +7,7 @@
  * which is prepared and never run: that bytecode must open the same b-tree, so a name is never a
  * guess.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_COLUMNS_H
-#define QUERYPROF_SQLITE_PLAN_COLUMNS_H
+#pragma once
 
 #include "sqlite/plan/nodes.h"
 
@@ -18,5 +17,3 @@
  * is; its connection may prepare now. */
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text);
-
-#endif

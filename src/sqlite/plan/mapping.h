@@ -6,8 +6,7 @@
  * SQLITE_ENABLE_STMT_SCANSTATUS; any other one belongs to the loop or step whose code contains it.
  * The modified tables and indexes have nodes that are made here.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_MAPPING_H
-#define QUERYPROF_SQLITE_PLAN_MAPPING_H
+#pragma once
 
 #include "sqlite/plan/nodes.h"
 
@@ -17,5 +16,3 @@ bool plan_map(struct plan *plan, const int *regions);
 
 /* Copies a text of SQLite's, which it has in memory. A line, for it becomes one. */
 void plan_copy_text(char *to, size_t room, const char *from);
-
-#endif

@@ -3,8 +3,7 @@
  * Why a plan was not read: name, metric, whether a later run of the bytecode cannot change it, and the
  * sentence that the trace file and the metric have.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_MISSING_H
-#define QUERYPROF_SQLITE_PLAN_MISSING_H
+#pragma once
 
 #define PLANS_MISSING(REASON)                                                                                \
 	REASON(PLAN_NOT_REACHED, "plans_not_reached", false,                                                 \
@@ -36,5 +35,3 @@ enum bytecode_counter {
 #undef PLAN_ENUM
 		BYTECODE_COUNTERS,
 };
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The nodes and opcodes of a plan (plan.h).
  */
-#ifndef QUERYPROF_SQLITE_PLAN_NODES_H
-#define QUERYPROF_SQLITE_PLAN_NODES_H
+#pragma once
 
 #include "base/vector.h"
 #include "sqlite/opcode/locations.h"
@@ -35,5 +34,3 @@ struct plan {
 	int32_t root; /* the root node, the first; 0: the statement */
 	int32_t last_id;
 };
-
-#endif

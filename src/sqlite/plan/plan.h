@@ -8,8 +8,7 @@
  * actions of foreign keys, follows in the same form. So each has a plan of its own, below a node that
  * is made here. Bytecode that such bytecode calls has only that node.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_PLAN_H
-#define QUERYPROF_SQLITE_PLAN_PLAN_H
+#pragma once
 
 #include "sqlite/plan/bytecode_copy.h"
 #include "sqlite/plan/nodes.h"
@@ -23,5 +22,3 @@ bool plan_read(struct plan *plan, const struct opcode_library *library, const vo
 bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live);
 
 void plan_free(struct plan *plan);
-
-#endif

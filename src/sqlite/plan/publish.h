@@ -2,8 +2,7 @@
 /*
  * The records of bytecode and its plan (wire/bytecode_record.h), written to the ring.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_PUBLISH_H
-#define QUERYPROF_SQLITE_PLAN_PUBLISH_H
+#pragma once
 
 #include "sqlite/plan/plan.h"
 
@@ -17,5 +16,3 @@ bool publish_bytecode(const struct published_bytecode *of, const struct plan *pl
 
 /* Why the plan of the bytecode was not read. */
 bool publish_missing(uint64_t bytecode, const char *reason);
-
-#endif

@@ -3,8 +3,7 @@
  * The effect of SQLite's opcodes on cursors and on the order of execution, as far as plans need it.
  * The names are those of EXPLAIN.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_ROLES_H
-#define QUERYPROF_SQLITE_PLAN_ROLES_H
+#pragma once
 
 enum role {
 	ROLE_NONE = 0,
@@ -21,5 +20,3 @@ enum role {
 
 /* Some of them, ROLE_NONE for an opcode that the plan does not follow. */
 unsigned plan_role_of(const char *name);
-
-#endif

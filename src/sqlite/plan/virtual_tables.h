@@ -6,8 +6,7 @@
  * functions. Calls of SQLite's own modules have no effect that the host notices. A module of the host
  * or of an extension is unknown code, which may count, print, wait or query.
  */
-#ifndef QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
-#define QUERYPROF_SQLITE_PLAN_VIRTUAL_TABLES_H
+#pragma once
 
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/missing.h"
@@ -21,5 +20,3 @@ enum bytecode_counter virtual_tables_check(const struct host_library *library,
 /* The name of the module of the virtual table that an opcode's P4 leads to. The table was checked. */
 #define VIRTUAL_MODULE_MAX 32
 bool virtual_table_module(const void *p4, char name[VIRTUAL_MODULE_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * A session's own labels. The setting query_profiler_labels has them; the set that its
  * queries are under follows it.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_LABELS_H
-#define QUERYPROF_SQLITE_SESSION_LABELS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ void session_labels_free(struct session_labels *labels);
  * A value for session_set(), malloc'ed; NULL: no memory. */
 char *session_labels_with(const struct session_settings *settings, const char *key, const char *text,
                           const int64_t *number);
-
-#endif

@@ -4,8 +4,7 @@
  * a run that is logged, at most once a second, and when the connection is closed; a connection that lives for
  * less than a second is not read.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_PAGE_CACHE_H
-#define QUERYPROF_SQLITE_SESSION_PAGE_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ COLD_PATH void page_cache_read(struct session *session);
 /* The same for a connection that is about to be closed; takes its mutex, and does nothing while another
  * thread has that. */
 COLD_PATH void page_cache_read_last(struct session *session);
-
-#endif

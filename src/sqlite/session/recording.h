@@ -5,8 +5,7 @@
  * also see its end; but where the host closes it with statements left SQLite reports that
  * (runs/session_life.c).
  */
-#ifndef QUERYPROF_SQLITE_SESSION_RECORDING_H
-#define QUERYPROF_SQLITE_SESSION_RECORDING_H
+#pragma once
 
 #include "sqlite/session/session.h"
 
@@ -21,5 +20,3 @@ bool session_start_recording(void);
 /* The settings of new sessions may have changed: while all are recorded and these settings have a
  * period, any statement may belong to a connection without a session. */
 void session_watch_strangers(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The state of a run, see sqlite/runs/runs.h.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_RUN_H
-#define QUERYPROF_SQLITE_SESSION_RUN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ struct run {
 	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
 	char label[128];                 /* "", or the text of an operation */
 };
-
-#endif

@@ -6,8 +6,7 @@
  * something still needs it: it is counted, and its memory is never unmapped, so a thread that finds
  * it late reads a session that has ended.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_SESSION_H
-#define QUERYPROF_SQLITE_SESSION_SESSION_H
+#pragma once
 
 #include "base/biased_lock.h"
 #include "handler/thread.h"
@@ -163,5 +162,3 @@ enum session_counter {
 	SESSION_COUNTERS,
 };
 uint64_t session_counter(enum session_counter which);
-
-#endif

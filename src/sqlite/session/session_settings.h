@@ -2,8 +2,7 @@
 /*
  * The settings of one session.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_SESSION_SETTINGS_H
-#define QUERYPROF_SQLITE_SESSION_SESSION_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ struct session_settings {
 
 /* The settings of a new session. */
 void session_defaults(struct session_settings *settings);
-
-#endif

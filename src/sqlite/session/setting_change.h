@@ -2,8 +2,7 @@
 /*
  * Changing settings of a session.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_SETTING_CHANGE_H
-#define QUERYPROF_SQLITE_SESSION_SETTING_CHANGE_H
+#pragma once
 
 #include "sqlite/session/session.h"
 
@@ -11,5 +10,3 @@
  * followed as the settings in force require. */
 int session_set(struct session *session, const char *name, const char *value, enum setting_source source,
                 char **error);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The state of a session's transaction, see transactions.h.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_TRANSACTION_H
-#define QUERYPROF_SQLITE_SESSION_TRANSACTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ struct transaction {
 
 /* Of a session that begins. */
 void transaction_reset(struct transaction *transaction);
-
-#endif

@@ -3,8 +3,7 @@
  * The callbacks for which following a connection's statements needs queryprof's SQL. Only the
  * extension sets them: a recorded process has none, and nothing is attached there.
  */
-#ifndef QUERYPROF_SQLITE_SESSION_WATCH_SQL_H
-#define QUERYPROF_SQLITE_SESSION_WATCH_SQL_H
+#pragma once
 
 #include "sqlite/session/session.h"
 
@@ -32,5 +31,3 @@ static inline const struct watch_sql *watch_sql(void)
 }
 
 void watch_sql_set(const struct watch_sql *sql);
-
-#endif

@@ -3,8 +3,7 @@
  * Reads a few instructions: the constant that a function returns, and the address that an instruction
  * names. One file for each processor.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_CONSTANT_H
-#define QUERYPROF_SQLITE_STATIC_CONSTANT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ uintptr_t constant_named_at(uintptr_t at);
 /* Where, from `from` on, an instruction may put an address into the register of the third argument
  * before a call through a pointer; `end`: nowhere. */
 uintptr_t constant_next_passed(uintptr_t from, uintptr_t end);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Also compiled into the preload.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_COPIES_H
-#define QUERYPROF_SQLITE_STATIC_COPIES_H
+#pragma once
 
 #include <limits.h>
 
@@ -36,5 +35,3 @@ size_t copies_find(struct copies_search *search, struct static_copy *copies, siz
 
 /* The copy with this table of routines. False: there is none. */
 bool copies_find_table(const void *routines, struct static_copy *copy);
-
-#endif

@@ -12,8 +12,7 @@
  * Nothing is called or written, and no lock is taken: it runs inside the callback of
  * dl_iterate_phdr(), once the object is relocated. Also compiled into the preload.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_FIND_H
-#define QUERYPROF_SQLITE_STATIC_FIND_H
+#pragma once
 
 #include <link.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ enum static_found {
 /* Searches one object. Writes the findings to `tables` and `*count`. */
 enum static_found static_find(const struct dl_phdr_info *info, struct static_object *object,
                               struct static_table tables[STATIC_TABLES_MAX], size_t *count);
-
-#endif

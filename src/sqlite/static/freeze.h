@@ -9,8 +9,7 @@
  * threads that block all of them. When the child ends, in whatever way, the kernel resumes all
  * threads.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_FREEZE_H
-#define QUERYPROF_SQLITE_STATIC_FREEZE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@
  * second. */
 const char *freeze_others(const struct static_range *ranges, size_t count, const char *(*change)(void *),
                           void *context);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The ranges of a loaded object, from its program headers.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_OBJECT_H
-#define QUERYPROF_SQLITE_STATIC_OBJECT_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ static inline bool static_is_in(const struct static_range *range, uintptr_t addr
 
 /* Whether `size` bytes at the address are of the object's file, and can be read. */
 bool static_is_loaded(const struct static_object *object, uintptr_t address, size_t size);
-
-#endif

@@ -7,13 +7,10 @@
  *
  * Only part of the preload. One thread at a time calls opening_check().
  */
-#ifndef QUERYPROF_SQLITE_STATIC_OPENING_H
-#define QUERYPROF_SQLITE_STATIC_OPENING_H
+#pragma once
 
 /* Looks for copies in objects that have come. `first_open` is called with the copy's table of
  * routines before its first connection is opened, and by each thread that comes meanwhile.
  * `refused` is called with what cannot be watched, and why. */
 void opening_check(void (*first_open)(const void *routines),
                    void (*refused)(const char *path, const char *why));
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Also compiled into the preload.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_PATCH_H
-#define QUERYPROF_SQLITE_STATIC_PATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool patch_leads_to(const struct patch_area *area, uintptr_t function);
 
 /* The area's object was unmapped. */
 void patch_free_area(struct patch_area *area);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * One file for each processor; they only read code and make bytes.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_STUB_H
-#define QUERYPROF_SQLITE_STATIC_STUB_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ uintptr_t stub_jump_target(uintptr_t function);
  * optimisation lets the program call it directly. `is_prepare`: only if it is called as
  * sqlite3_prepare_v2() calls sqlite3LockAndPrepare(). */
 uintptr_t stub_only_call(const struct static_range *code, uintptr_t entry, bool is_prepare);
-
-#endif

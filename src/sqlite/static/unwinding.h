@@ -3,8 +3,7 @@
  * Unwind information for stubs, as an object has it for its functions: then the signal handler
  * needs to know nothing of stubs.
  */
-#ifndef QUERYPROF_SQLITE_STATIC_UNWINDING_H
-#define QUERYPROF_SQLITE_STATIC_UNWINDING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct placed_stub {
  * address `address`. Returns the header's size, `*size` is that of all; 0: no space. */
 size_t unwinding_write(uint8_t *to, size_t room, uintptr_t address, const struct placed_stub *stubs,
                        size_t count, size_t *size);
-
-#endif

@@ -18,8 +18,7 @@
  * in the file system at the end is STORE_DISABLED: its SQLite is in an unknown state, and nothing is stored
  * any more, ever. control_happens() has all of that in one switch.
  */
-#ifndef QUERYPROF_STORE_CONTROL_CONTROL_H
-#define QUERYPROF_STORE_CONTROL_CONTROL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -187,5 +186,3 @@ uint64_t control_epoch(void);
 /* The path of the file that readers may open, as a copy, and its epoch; NULL: none is open. Opens
  * a named file that is not open yet. False: it cannot be opened, `*error`. */
 bool control_reading_path(char **path, uint64_t *epoch, struct waiting *waiting, char **error);
-
-#endif

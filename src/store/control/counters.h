@@ -3,8 +3,7 @@
  * The store's counters, for system.metrics and the tests. They belong to this process: a forked child
  * begins with zeros.
  */
-#ifndef QUERYPROF_STORE_CONTROL_COUNTERS_H
-#define QUERYPROF_STORE_CONTROL_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ void store_count_cpu_time(enum store_counter which, uint64_t *last_ns);
 
 /* In a forked child. */
 void store_reset_counters(void);
-
-#endif

@@ -3,8 +3,7 @@
  * Waiting for another thread of the store: with a limit, and for as long as the caller still
  * wants it.
  */
-#ifndef QUERYPROF_STORE_CONTROL_WAITING_H
-#define QUERYPROF_STORE_CONTROL_WAITING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool waiting_is_over(const struct waiting *waiting);
 /* Waits for the condition, at most a few ms if there is a give_up(). May release `lock` meanwhile.
  * False: the limit has passed, or give_up() returned true. */
 bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock) REQUIRES(lock);
-
-#endif

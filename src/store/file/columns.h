@@ -29,8 +29,7 @@
  * the files of write/ above. flags: of src/sql/tables.h. expression: SQL over the view's joins,
  * which for query_log are here, too.
  */
-#ifndef QUERYPROF_STORE_FILE_COLUMNS_H
-#define QUERYPROF_STORE_FILE_COLUMNS_H
+#pragma once
 
 #define COLUMN_ZERO "NOT NULL DEFAULT 0"
 #define COLUMN_EMPTY "NOT NULL DEFAULT ''"
@@ -248,5 +247,3 @@
 	SHOWN(session_id, INTEGER, 0, "0")
 
 /* clang-format on */
-
-#endif

@@ -3,8 +3,7 @@
  * Another process has a lock on the trace file. The threads of the store wait for it in short naps; none of
  * the host's does.
  */
-#ifndef QUERYPROF_STORE_FILE_CONTENTION_H
-#define QUERYPROF_STORE_FILE_CONTENTION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ bool contention_nap(const struct contention_limit *limit, int naps, int most);
 
 /* For a moment longer than a nap: another process that naps gets its turn. */
 void contention_yield(void);
-
-#endif

@@ -4,8 +4,7 @@
  * with the same care everywhere, so that neither the host nor another process can
  * pull the file from under the store.
  */
-#ifndef QUERYPROF_STORE_FILE_DATABASE_H
-#define QUERYPROF_STORE_FILE_DATABASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sqlite3.h>
@@ -73,5 +72,3 @@ char *database_error(sqlite3 *db, const char *path);
 
 /* The one number that `sql` selects; `otherwise` when it gives no row. */
 int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise);
-
-#endif

@@ -14,8 +14,7 @@
  * host's table, at least 256 and at most 16384, and leave 64 numbers below the limit, or half of it.
  * Numbers below are not writable.
  */
-#ifndef QUERYPROF_STORE_FILE_DESCRIPTORS_H
-#define QUERYPROF_STORE_FILE_DESCRIPTORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ int descriptors_separate(void);
 /* On a thread with that table, before files are opened: the host may have lowered its limit below
  * the store's numbers. */
 void descriptors_fit_limit(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * A trace file without content: an image that the build has made of sql/schema/store_schema.sql.
  */
-#ifndef QUERYPROF_STORE_FILE_FILE_IMAGE_H
-#define QUERYPROF_STORE_FILE_FILE_IMAGE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ bool file_image_write(sqlite3 *db);
  * has no content, and its tables need no check. The connection has not read the file. False also if another
  * process keeps the file locked. */
 bool file_image_is_untouched(sqlite3 *db);
-
-#endif

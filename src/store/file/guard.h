@@ -11,8 +11,7 @@
  * like any other reader: no process can consider the file unused. It is an ordinary lock of SQLite's
  * protocol; so are those of the log's index (wal_index.c).
  */
-#ifndef QUERYPROF_STORE_FILE_GUARD_H
-#define QUERYPROF_STORE_FILE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -42,5 +41,3 @@ bool guard_is_linked(const struct guard *guard);
 
 /* Whether `path` names the open file. */
 bool guard_is_at(const struct guard *guard, const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The bytes that SQLite locks: parts of its file format.
  */
-#ifndef QUERYPROF_STORE_FILE_LOCK_BYTES_H
-#define QUERYPROF_STORE_FILE_LOCK_BYTES_H
+#pragma once
 
 /* Of the database file. */
 #define LOCK_BYTE_PENDING 0x40000000
@@ -14,5 +13,3 @@
 /* Of the WAL's index (DATABASE-shm): to write, for a checkpoint, to recover, and one for each reader. */
 #define LOCK_BYTE_OF_INDEX 120
 #define LOCK_BYTES_OF_INDEX 8
-
-#endif

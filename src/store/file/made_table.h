@@ -4,8 +4,7 @@
  * and for one statement that writes all rows in memory. (A statement a row would take the flusher twice as
  * long.)
  */
-#ifndef QUERYPROF_STORE_FILE_MADE_TABLE_H
-#define QUERYPROF_STORE_FILE_MADE_TABLE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ struct made_table {
 
 /* ask() and make() get `data`. An SQLite result. */
 int made_table_add(sqlite3 *db, const struct made_table *made, void *data);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What makes a database a trace file: its id, the version of its tables, and the tables.
  */
-#ifndef QUERYPROF_STORE_FILE_SCHEMA_H
-#define QUERYPROF_STORE_FILE_SCHEMA_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ int schema_make_temporary_views(sqlite3 *db);
 
 /* Makes the database a trace file of this version. An SQLite result. */
 int schema_set_identity(sqlite3 *db);
-
-#endif

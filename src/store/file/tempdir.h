@@ -2,8 +2,7 @@
 /*
  * The private directory of a store that goes with its process.
  */
-#ifndef QUERYPROF_STORE_FILE_TEMPDIR_H
-#define QUERYPROF_STORE_FILE_TEMPDIR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ void tempdir_remove(struct tempdir *directory);
 
 /* In a forked child: the directory and the descriptor of its lock belong to the parent. */
 void tempdir_forget(struct tempdir *directory);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Trace files of an older version.
  */
-#ifndef QUERYPROF_STORE_FILE_UPGRADE_H
-#define QUERYPROF_STORE_FILE_UPGRADE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ int upgrade_file(sqlite3 *db);
  * put in front of the file's, whichever program made those, and the missing parts in front of a file of an
  * older version. */
 int upgrade_view(sqlite3 *db, int64_t version);
-
-#endif

@@ -3,13 +3,10 @@
  * The VFS of the store's private SQLite: the system's own, except that the WAL index (the file -shm)
  * is never mapped into the host's memory.
  */
-#ifndef QUERYPROF_STORE_FILE_WAL_INDEX_H
-#define QUERYPROF_STORE_FILE_WAL_INDEX_H
+#pragma once
 
 /* The name for sqlite3_open_v2(). */
 #define WAL_INDEX_VFS "queryprof"
 
 /* Registers the VFS on top of the one named "unix". Once, after sqlite3_initialize(). */
 void wal_index_register(void);
-
-#endif

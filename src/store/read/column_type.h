@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The types that a column of a row can have. */
-#ifndef QUERYPROF_STORE_READ_COLUMN_TYPE_H
-#define QUERYPROF_STORE_READ_COLUMN_TYPE_H
+#pragma once
 
 enum store_type { STORE_NULL, STORE_INT64, STORE_DOUBLE, STORE_TEXT, STORE_BLOB };
-
-#endif

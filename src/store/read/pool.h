@@ -3,8 +3,7 @@
  * Cursors and the thread that works on their files, as reader.c, the flusher and the store
  * see them.
  */
-#ifndef QUERYPROF_STORE_READ_POOL_H
-#define QUERYPROF_STORE_READ_POOL_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -86,5 +85,3 @@ void pool_start(void);
 bool pool_end(void);
 
 bool pool_has_thread(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Reads the current trace file of this process's store. A store without a file reads as an empty one.
  */
-#ifndef QUERYPROF_STORE_READ_READER_H
-#define QUERYPROF_STORE_READ_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ double store_column_double(struct store_cursor *cursor, int column);
 /* Valid until the next store_step() or store_close(). */
 const char *store_column_bytes(struct store_cursor *cursor, int column, size_t *size);
 void store_close(struct store_cursor *cursor);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Rows of a statement, copied because one thread makes them and another reads them.
  */
-#ifndef QUERYPROF_STORE_READ_ROWS_H
-#define QUERYPROF_STORE_READ_ROWS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ double rows_double(const struct rows *rows, int column);
 const char *rows_text(struct rows *rows, int column, size_t *size);
 
 void rows_free(struct rows *rows);
-
-#endif

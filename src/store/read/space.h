@@ -2,8 +2,7 @@
 /*
  * The file's address space for readers: which module contains an address of a trace.
  */
-#ifndef QUERYPROF_STORE_READ_SPACE_H
-#define QUERYPROF_STORE_READ_SPACE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void store_location(uint64_t *addresses, size_t count, uint32_t generation);
 
 /* Forgets the modules; strings handed out are freed, too. */
 void space_free(void);
-
-#endif

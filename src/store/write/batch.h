@@ -2,8 +2,7 @@
 /*
  * One batch: records from the ring, in one transaction.
  */
-#ifndef QUERYPROF_STORE_WRITE_BATCH_H
-#define QUERYPROF_STORE_WRITE_BATCH_H
+#pragma once
 
 #include "store/write/losses.h"
 #include "store/write/writer.h"
@@ -44,5 +43,3 @@ bool writer_is_plan(unsigned kind);
 
 /* Takes one record that will not be stored, and remembers what later ones need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The tables of bytecode, plans and their nodes.
  */
-#ifndef QUERYPROF_STORE_WRITE_BYTECODE_H
-#define QUERYPROF_STORE_WRITE_BYTECODE_H
+#pragma once
 
 #include "store/write/prepared.h"
 #include "wire/bytecode_record.h"
@@ -24,5 +23,3 @@ int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *
 
 /* Removes those that no query names. */
 int bytecode_remove_unused(struct writer *writer);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Rows of call_stacks: where the application called SQLite. Finds or makes them.
  */
-#ifndef QUERYPROF_STORE_WRITE_CALL_STACKS_H
-#define QUERYPROF_STORE_WRITE_CALL_STACKS_H
+#pragma once
 
 #include "base/hash_table.h"
 #include "store/write/prepared.h"
@@ -22,5 +21,3 @@ void call_stack_writer_free(struct call_stack_writer *stacks);
 
 /* The row's number, > 0, or minus SQLite's code. `bytes`: as in wire/call_frame.h. 0: there is no frame. */
 int64_t intern_call_stack(struct writer *writer, const char *bytes, size_t size);
-
-#endif

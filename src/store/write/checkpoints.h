@@ -2,8 +2,7 @@
 /*
  * The rows of wal_log and of checkpoints.
  */
-#ifndef QUERYPROF_STORE_WRITE_CHECKPOINTS_H
-#define QUERYPROF_STORE_WRITE_CHECKPOINTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ void checkpoint_writer_init(struct checkpoint_writer *checkpoints);
 /* Stores one record. SQLITE_OK or the error. */
 int wal_events_add(struct writer *writer, const struct wal_record *record, size_t size);
 int checkpoints_add(struct writer *writer, const struct checkpoint_record *record, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The rows of connections.
  */
-#ifndef QUERYPROF_STORE_WRITE_CONNECTIONS_H
-#define QUERYPROF_STORE_WRITE_CONNECTIONS_H
+#pragma once
 
 #include "store/write/prepared.h"
 #include "wire/connection_record.h"
@@ -20,5 +19,3 @@ void connection_writer_init(struct connection_writer *connections);
 
 /* Stores one record. SQLITE_OK or the error. */
 int connections_add(struct writer *writer, const struct connection_record *record);
-
-#endif

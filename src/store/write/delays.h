@@ -4,8 +4,7 @@
  * without a processor, and the time of its major page faults. Their position within the query is
  * unknown, so their traces are empty.
  */
-#ifndef QUERYPROF_STORE_WRITE_DELAYS_H
-#define QUERYPROF_STORE_WRITE_DELAYS_H
+#pragma once
 
 #include "wire/query_record.h"
 
@@ -27,5 +26,3 @@ union delay_sample {
  * bytes; 0: no period ends in it. */
 size_t delays_sample(struct delays *delays, int kind, const struct query_record *query,
                      union delay_sample *sample);
-
-#endif

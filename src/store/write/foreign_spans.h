@@ -5,8 +5,7 @@
  * its thread had a trace of queryprof. If it had one with the same id, the span from that trace
  * represents the query.
  */
-#ifndef QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
-#define QUERYPROF_STORE_WRITE_FOREIGN_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void foreign_spans_keep(struct writer *writer, const struct foreign_span *span, 
  * does not meet one of them again. */
 int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
                           int64_t row);
-
-#endif

@@ -3,8 +3,7 @@
  * Label sets and trace contexts in the file. A set is found by its number, which is a hash of
  * its text (label/pairs.h) and so the same for each process that writes.
  */
-#ifndef QUERYPROF_STORE_WRITE_LABELS_H
-#define QUERYPROF_STORE_WRITE_LABELS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
 /* Removes everything unneeded that was stored before the epoch, with `all` also in it; and the
  * history of trampolines before `time_ns`. */
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all);
-
-#endif

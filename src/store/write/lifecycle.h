@@ -2,8 +2,7 @@
 /*
  * The life of a writer and of its parts: memory, the file, and the rows that they know.
  */
-#ifndef QUERYPROF_STORE_WRITE_LIFECYCLE_H
-#define QUERYPROF_STORE_WRITE_LIFECYCLE_H
+#pragma once
 
 #include "store/write/writer.h"
 
@@ -36,5 +35,3 @@ void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS]);
 
 /* Forgets the statements of a connection that is another process's. */
 void writer_forget_statements(struct writer *writer);
-
-#endif

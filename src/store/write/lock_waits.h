@@ -2,8 +2,7 @@
 /*
  * The rows of lock_waits and of transaction_log.
  */
-#ifndef QUERYPROF_STORE_WRITE_LOCK_WAITS_H
-#define QUERYPROF_STORE_WRITE_LOCK_WAITS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ void lock_writer_init(struct lock_writer *locks);
 /* Stores one record. SQLITE_OK or the error. */
 int lock_waits_add(struct writer *writer, const struct lock_wait_record *record, size_t size);
 int transactions_add(struct writer *writer, const struct transaction_record *record, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * A row of the file's table is a process and a reason, with the sum so far, so that a row
  * that is written twice is the same row. Another file has only what the ones before it lack.
  */
-#ifndef QUERYPROF_STORE_WRITE_LOSSES_H
-#define QUERYPROF_STORE_WRITE_LOSSES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ void losses_add_waiting(struct losses *to, const struct losses *from);
  * error. */
 int losses_write(struct losses *losses, struct writer *writer);
 void losses_stored(struct losses *losses);
-
-#endif

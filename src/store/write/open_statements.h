@@ -2,8 +2,7 @@
 /*
  * The rows of open_statements.
  */
-#ifndef QUERYPROF_STORE_WRITE_OPEN_STATEMENTS_H
-#define QUERYPROF_STORE_WRITE_OPEN_STATEMENTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void open_statements_writer_init(struct open_statements_writer *open_statements)
 
 /* Stores one record. SQLITE_OK or the error. */
 int open_statements_add(struct writer *writer, const struct open_statements_record *record, size_t size);
-
-#endif

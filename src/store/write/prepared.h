@@ -13,8 +13,7 @@
  * A build with assertions compares each name with SQLite's, and the test store_prepared the names with the
  * columns that an INSERT lists. So no look-up by name is left for each row.
  */
-#ifndef QUERYPROF_STORE_WRITE_PREPARED_H
-#define QUERYPROF_STORE_WRITE_PREPARED_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ static inline void bind_text(struct prepared *prepared, const char *name, const 
 	sqlite3_bind_text(prepared->statement, prepared_next(prepared, name), text,
 	                  size == SIZE_MAX ? -1 : (int)size, SQLITE_STATIC);
 }
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Rows of queries: which the writer knows, and what the batch has of each. query_rows.c writes them.
  */
-#ifndef QUERYPROF_STORE_WRITE_QUERIES_H
-#define QUERYPROF_STORE_WRITE_QUERIES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -86,5 +85,3 @@ void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_n
 /* The row of a query that another record names, with no text if it has no record of its own. 0: the key is
  * none; below 0: the error. */
 int64_t queries_find(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * batch's end. So a query that begins and ends in one batch is a single insert, and the text that
  * its start published is not stored. A record stays in the ring until then.
  */
-#ifndef QUERYPROF_STORE_WRITE_QUERY_ROWS_H
-#define QUERYPROF_STORE_WRITE_QUERY_ROWS_H
+#pragma once
 
 #include "store/write/queries.h"
 
@@ -15,5 +14,3 @@ int query_rows_add(struct writer *writer, const struct query_record *record);
 
 /* Writes what the batch has gathered. SQLITE_OK or the error. */
 int query_rows_write(struct writer *writer);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Keeps the trace file within its limit: removes the oldest rows first.
  */
-#ifndef QUERYPROF_STORE_WRITE_RETENTION_H
-#define QUERYPROF_STORE_WRITE_RETENTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct retention {
  * error. */
 int retention_apply(struct retention *retention, struct writer *writer, int64_t max_bytes,
                     bool (*is_interrupted)(void), uint64_t *trimmed);
-
-#endif

@@ -3,8 +3,7 @@
  * The rows of a batch's samples: gathered as their records come, written in the order of time,
  * which is their table's.
  */
-#ifndef QUERYPROF_STORE_WRITE_SAMPLE_ROWS_H
-#define QUERYPROF_STORE_WRITE_SAMPLE_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ int sample_rows_insert(struct writer *writer);
 
 /* The rows to write, as a virtual table; its data is the struct writer. */
 extern const struct made_table samples_to_write;
-
-#endif

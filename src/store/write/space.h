@@ -2,8 +2,7 @@
 /*
  * The file's own address space: the bases of a process's modules in it.
  */
-#ifndef QUERYPROF_STORE_WRITE_SPACE_H
-#define QUERYPROF_STORE_WRITE_SPACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void module_writer_free(struct module_writer *modules);
 
 /* The address of the writer's process in the file's address space; 0 on success. */
 int space_map_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Rows of span_batches that wait for the end of their transaction. One statement writes them all.
  */
-#ifndef QUERYPROF_STORE_WRITE_SPAN_ROWS_H
-#define QUERYPROF_STORE_WRITE_SPAN_ROWS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ int span_rows_bound(struct writer *writer);
 
 /* The transaction begins: there are none. */
 void span_rows_clear(struct writer *writer);
-
-#endif

@@ -3,8 +3,7 @@
  * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of
  * wait.
  */
-#ifndef QUERYPROF_STORE_WRITE_SPAN_SITES_H
-#define QUERYPROF_STORE_WRITE_SPAN_SITES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ int64_t span_sites_intern(struct writer *writer, const struct span_entry *span, 
 /* Inside a transaction: removes the sites of statements that no batch can name any more. SQLITE_OK or the
  * error. */
 int span_sites_remove(struct writer *writer);
-
-#endif

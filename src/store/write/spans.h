@@ -3,8 +3,7 @@
  * Spans (wire/span_record.h) in the file: one row per batch, whose spans are one JSON text. One row
  * per span would take the flusher five times as long.
  */
-#ifndef QUERYPROF_STORE_WRITE_SPANS_H
-#define QUERYPROF_STORE_WRITE_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ uint64_t spans_in(const void *record, size_t size);
 /* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of
  * them; INT64_MAX: of any time. `*left`: there are more. */
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left);
-
-#endif

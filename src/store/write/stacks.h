@@ -2,8 +2,7 @@
 /*
  * Rows of stacks, found or made.
  */
-#ifndef QUERYPROF_STORE_WRITE_STACKS_H
-#define QUERYPROF_STORE_WRITE_STACKS_H
+#pragma once
 
 #include "base/hash_table.h"
 #include "store/write/prepared.h"
@@ -27,5 +26,3 @@ void stack_writer_forget(struct stack_writer *stacks, int64_t epoch);
 
 /* The row's number, > 0, or minus SQLite's code. */
 int64_t intern_stack(struct writer *writer, const struct sample_record *sample);
-
-#endif

@@ -3,8 +3,7 @@
  * Stores the statements' counters (query/statement_stats.h) in the table statement_counters. It adds
  * to the existing values, because several processes write to one file.
  */
-#ifndef QUERYPROF_STORE_WRITE_STATEMENTS_H
-#define QUERYPROF_STORE_WRITE_STATEMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ int64_t statements_count(const struct writer *writer);
 /* Inside a transaction: the `count` least used become part of "(other)", one for each program.
  * SQLITE_OK or the error. */
 int statements_fold(struct writer *writer, int64_t count);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * SQL that adds a row of statement_counters to an existing one, by store/file/columns.h.
  */
-#ifndef QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
-#define QUERYPROF_STORE_WRITE_STATEMENTS_SQL_H
+#pragma once
 
 #include "store/file/columns.h"
 
@@ -34,5 +33,3 @@
 	") VALUES (:statement, :batch" STATEMENT_STATS_COLUMNS(                                              \
 		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK_PART, STATEMENTS_MARK, \
 		STATEMENTS_MARK, STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Rows of statements' texts and of SQLite libraries, found or made.
  */
-#ifndef QUERYPROF_STORE_WRITE_TEXTS_H
-#define QUERYPROF_STORE_WRITE_TEXTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ int intern_remove_unused(struct writer *writer, int64_t statement);
 
 /* `text`: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);
-
-#endif

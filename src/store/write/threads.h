@@ -2,8 +2,7 @@
 /*
  * Rows of processes, threads and series (the samples of one thread, type and period), found or made.
  */
-#ifndef QUERYPROF_STORE_WRITE_THREADS_H
-#define QUERYPROF_STORE_WRITE_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ int64_t intern_series(struct writer *writer, const struct sample_record *sample,
 
 /* Remembers a thread's name, for its row. */
 void intern_thread_name(struct writer *writer, const struct thread_record *record);
-
-#endif

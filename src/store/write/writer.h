@@ -4,8 +4,7 @@
  * The connection and the transaction are here; each kind of row has a part with its statements and
  * its state of the file.
  */
-#ifndef QUERYPROF_STORE_WRITE_WRITER_H
-#define QUERYPROF_STORE_WRITE_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -136,5 +135,3 @@ int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b)
 
 /* The number that it selects; `otherwise` when there is none. */
 int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of static functions that a stripped shared library lost, from the static
  * library that was built of the same source.
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_ARCHIVE_H
-#define QUERYPROF_SYMBOL_ARCHIVE_ARCHIVE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@
  * for the collector. */
 bool archive_collect(const struct elf_image *image, const char *path, struct symbol_table_builder *builder,
                      struct why *why);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Are two functions the same?
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_COMPARE_H
-#define QUERYPROF_SYMBOL_ARCHIVE_COMPARE_H
+#pragma once
 
 #include "base/hash_table.h"
 #include "symbol/archive/side.h"
@@ -44,5 +43,3 @@ bool compare_equal(struct comparison *comparison, uint32_t archive, uint32_t obj
 /* Guesses from two functions that are the same one but were compiled differently:
  * locations named in surroundings that occur once in each. */
 void compare_context(struct comparison *comparison, uint32_t archive, uint32_t object);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which function of the archive is which one of the object?
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_MATCH_H
-#define QUERYPROF_SYMBOL_ARCHIVE_MATCH_H
+#pragma once
 
 #include "symbol/archive/side.h"
 
@@ -11,5 +10,3 @@
  * same one, else ARCHIVE_NONE. malloc'ed; NULL: the two do not belong together, or
  * no memory. Decodes the sides once they seem to. */
 uint32_t *archive_match(struct code_side *object, struct code_side *archive);
-
-#endif

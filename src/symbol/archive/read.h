@@ -2,8 +2,7 @@
 /*
  * Reads the two sides.
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_READ_H
-#define QUERYPROF_SYMBOL_ARCHIVE_READ_H
+#pragma once
 
 #include "symbol/archive/side.h"
 #include "symbol/elf_image.h"
@@ -11,5 +10,3 @@
 /* False: not usable, or no memory. side_free() in any case. */
 bool side_read_object(struct code_side *side, const struct elf_image *image);
 bool side_read_archive(struct code_side *side, const char *path, uint16_t machine);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Everything in this folder belongs to one call of archive_collect().
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_SIDE_H
-#define QUERYPROF_SYMBOL_ARCHIVE_SIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ uint32_t side_token(const struct code_side *side, const struct code_function *fu
 const struct code_symbol *side_object(const struct code_side *side, uint64_t address);
 /* Up to `*size` bytes of the file at the address; NULL when there are none. */
 const unsigned char *side_bytes(const struct code_side *side, uint64_t address, uint64_t *size);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * One instruction, as it is compared.
  */
-#ifndef QUERYPROF_SYMBOL_ARCHIVE_TOKEN_H
-#define QUERYPROF_SYMBOL_ARCHIVE_TOKEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ struct code_instruction {
 
 /* False for bytes that are no known x86-64 instruction. */
 bool code_decode(const unsigned char *bytes, size_t size, struct code_instruction *instruction);
-
-#endif
