@@ -127,12 +127,70 @@ static void untouched_file_is_known(void **state)
 	assert_false(is_untouched(path));
 }
 
+static int64_t number_of(sqlite3 *db, const char *sql)
+{
+	return database_number(db, sql, -1);
+}
+
+static void add_losses(sqlite3 *db, int count)
+{
+	char sql[200];
+
+	snprintf(sql, sizeof(sql),
+	         "WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t WHERE i < %d) INSERT INTO "
+	         "losses "
+	         "SELECT i + (SELECT count(*) FROM losses), 'x', 0, 0, 0, 0 FROM t",
+	         count);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void check_content(const char *path, int64_t losses)
+{
+	sqlite3 *db = open_unread(path);
+	sqlite3_stmt *check;
+
+	assert_int_equal(number_of(db, "SELECT count(*) FROM losses"), losses);
+	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &check, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(check), SQLITE_ROW);
+	assert_string_equal((const char *)sqlite3_column_text(check, 0), "ok");
+	sqlite3_finalize(check);
+	sqlite3_close(db);
+}
+
+/* A file in use is renamed, and a new one begins under its name, as log rotation does. */
+static void renamed_file_keeps_its_rows(void **state)
+{
+	const struct database_limits limits = { .wal_bytes = MB };
+	char path[512], renamed[512], *error = NULL;
+	struct database first, second;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s", in_folder("rotated.db"));
+	snprintf(renamed, sizeof(renamed), "%s", in_folder("renamed.db"));
+	assert_int_equal(database_open(&first, path, &limits, &error), QP_OK);
+	add_losses(first.db, 3000);
+	assert_int_equal(rename(path, renamed), 0);
+	/* Its log is still there. */
+	assert_int_equal(database_open(&second, path, &limits, &error), QP_OK);
+	assert_true(second.is_made);
+	assert_int_equal(number_of(second.db, "SELECT count(*) FROM losses"), 0);
+	add_losses(second.db, 10);
+	/* The new file's log remains. */
+	database_close(&first, true);
+	add_losses(second.db, 10);
+	check_content(path, 20);
+	database_close(&second, true);
+	check_content(path, 20);
+	check_content(renamed, 3000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		TEST(new_file_has_the_schema),
 		TEST(untouched_file_is_known),
+		TEST(renamed_file_keeps_its_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

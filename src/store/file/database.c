@@ -354,8 +354,16 @@ void database_set_limits(struct database *database, const struct database_limits
 
 void database_close(struct database *database, bool last)
 {
+	const struct guard *guard = &database->guard;
+
 	if (database->db) {
-		if (last) {
+		const char *path = sqlite3_db_filename(database->db, "main");
+
+		if (guard_is_linked(guard) && !guard_is_at(guard, path)) {
+			/* A file that was renamed is without its log, which SQLite finds by the name. */
+			sqlite3_wal_checkpoint_v2(database->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL,
+			                          NULL);
+		} else if (last) {
 			/* Folding back needs the file without the guard on it. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 			guard_close(&database->guard);

@@ -52,13 +52,33 @@ static bool put(sqlite3_file *file, const unsigned char *bytes, int size, int at
 	return !code && !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
 }
 
-static bool write_image(sqlite3_file *file)
+/* What is beside a file that is empty belonged to another one, which was renamed or removed. SQLite removes a
+ * log when it opens an empty file; of one that has the image it would read the other file's pages. It would
+ * also share its index with those who still have the other file open. */
+static bool remove_others_log(sqlite3 *db)
+{
+	const char *name = sqlite3_db_filename(db, "main");
+	char *index = sqlite3_mprintf("%s-shm", name);
+	const char *const names[] = { sqlite3_filename_wal(name), sqlite3_filename_journal(name), index };
+	sqlite3_vfs *vfs = NULL;
+	bool is_removed = index && !sqlite3_file_control(db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
+
+	for (size_t i = 0; is_removed && i < sizeof(names) / sizeof(*names); i++) {
+		int code = vfs->xDelete(vfs, names[i], true);
+
+		is_removed = !code || code == SQLITE_IOERR_DELETE_NOENT;
+	}
+	sqlite3_free(index);
+	return is_removed;
+}
+
+static bool write_image(sqlite3 *db, sqlite3_file *file)
 {
 	unsigned char *image = calloc(1, FILE_IMAGE_SIZE);
 	sqlite3_int64 size;
 	bool is_written;
 
-	if (!image || file->pMethods->xFileSize(file, &size) || size) {
+	if (!image || file->pMethods->xFileSize(file, &size) || size || !remove_others_log(db)) {
 		free(image);
 		return false;
 	}
@@ -91,7 +111,7 @@ bool file_image_write(sqlite3 *db)
 	if (!file)
 		return false;
 	if (!file->pMethods->xLock(file, SQLITE_LOCK_SHARED)) {
-		is_written = !file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) && write_image(file);
+		is_written = !file->pMethods->xLock(file, SQLITE_LOCK_EXCLUSIVE) && write_image(db, file);
 		file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
 	}
 	return is_written;
