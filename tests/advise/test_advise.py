@@ -16,6 +16,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
+import output_schema
 from recording import *
 import programs
 
@@ -51,7 +52,9 @@ class Advise(Recording):
         done = self.advise("--format", "json", *options, **named)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(os.listdir(self.temporary), [])
-        return json.loads(done.stdout)
+        rows = json.loads(done.stdout)
+        self.assertEqual(output_schema.errors("advise", rows), [])
+        return rows
 
     def of_kind(self, rows, kind):
         return [row["sql"] for row in rows if row["kind"] == kind]

@@ -15,6 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib")]
+import output_schema
 from recording import *
 
 SETUP = ("CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, v REAL, note TEXT); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
@@ -44,7 +45,10 @@ class Analyze(unittest.TestCase):
         return done
 
     def rows_of(self, *words, **named):
-        return json.loads(self.analyze(*words, "--format", "json", **named).stdout)
+        rows = json.loads(self.analyze(*words, "--format", "json", **named).stdout)
+        is_compared = "--against" in words or "--pragma" in words
+        self.assertEqual(output_schema.errors("compared" if is_compared else "analyze", rows), [])
+        return rows
 
     def refused(self, part, *words, status=1, **named):
         done = self.analyze(*words, status=status, **named)

@@ -4,6 +4,7 @@
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import output_schema
 from recording import *
 
 # It never ends, has a plan, and names itself.
@@ -63,7 +64,11 @@ class Live(Recording):
     def dump(self, target=None):
         done = self.ask("dump", str(target or self.trace), "--format", "json")
         self.seen = done.stdout + done.stderr
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        if done.returncode:
+            return None
+        seen = json.loads(done.stdout)
+        self.assertEqual(output_schema.errors("dump_unrecorded" if seen["file"] is None else "dump", seen), [])
+        return seen
 
     def find(self, text, condition=lambda run: True):
         """The run with this text, once it is like that."""

@@ -97,6 +97,7 @@ class Garbage(Live):
         self.assertIn(seen.returncode, (0, 1), seen.stderr)
         if seen.returncode == 0:
             found = json.loads(seen.stdout)
+            self.assertEqual(output_schema.errors("dump", found), [])
             for run in found["runs"]:
                 self.assertGreaterEqual(run["elapsed_ns"], 0)
         text = self.ask("dump", self.trace)

@@ -19,6 +19,23 @@ UPDATE statement_counters SET normalized_query_hash = %d WHERE normalized_query_
 """ % (STATEMENT, STATEMENT)
 
 
+# What the statement ran on: an index on total finds its rows.
+DATABASE = """
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, total INTEGER, note TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
+INSERT INTO orders SELECT i, i % 1000, CASE i % 500 WHEN 0 THEN 25 ELSE i % 20 END, 'rote farbe ' || i FROM n;
+"""
+
+
+def make_database(path, trace):
+    """The database, on which the statement of the trace file ran."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(DATABASE)
+    with contextlib.closing(sqlite3.connect(trace)) as db:
+        db.execute("UPDATE statement_counters SET database = ? WHERE normalized_query_hash = ?", (path, STATEMENT))
+        db.commit()
+
+
 def make(path):
     scripts = [SCHEMA] + [os.path.join(SOURCE, "tests", "command", name) for name in ("fixed.sql", "fixed_plans.sql")]
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -37,8 +54,8 @@ def request(number, method, **parameters):
 
 class Server:
     """One process. ask(): the response to a message, or to bytes of a line."""
-    def __init__(self, *folders):
-        self.process = subprocess.Popen([QUERYPROF, "mcp", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+    def __init__(self, *folders, variables=None):
+        self.process = subprocess.Popen([QUERYPROF, "mcp", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(**(variables or {})))
         self.number = 0
 
     def send(self, line):

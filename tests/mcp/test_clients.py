@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 MODULES = sys.argv.pop(4)
 from tool import *
-from server import make
+from server import make, make_database
 
 PROGRAM = """
 import { Client } from '@CLIENT@';
@@ -25,9 +25,13 @@ await client.connect(new StdioClientTransport({ command: process.argv[2], args: 
 const tools = (await client.listTools()).tools.map(tool => tool.name);
 const findings = await client.callTool({ name: 'findings', arguments: {} });
 const wrong = await client.callTool({ name: 'findings', arguments: { file: '/etc/passwd' } });
+const advice = await client.callTool({ name: 'advise', arguments: { database: 'app.db' } });
+const analysis = await client.callTool({ name: 'analyze', arguments: { database: 'app.db', sql: 'SELECT count(*) FROM orders WHERE total > 20' } });
+const outside = await client.callTool({ name: 'analyze', arguments: { database: '/etc/passwd', sql: 'SELECT 1' } });
 let refused = '';
 try { await client.callTool({ name: 'no_such_tool', arguments: {} }); } catch (error) { refused = String(error); }
-console.log(JSON.stringify({ tools, text: findings.content[0].text, wrong: wrong.isError, refused, server: client.getServerVersion().name,
+console.log(JSON.stringify({ tools, text: findings.content[0].text, wrong: wrong.isError, refused,
+  advice: advice.content[0].text, analysis: analysis.content[0].text, outside: outside.isError, server: client.getServerVersion().name,
   instructions: client.getInstructions(), version: client.getNegotiatedProtocolVersion ? client.getNegotiatedProtocolVersion() : '' }));
 await client.close();
 """
@@ -46,6 +50,7 @@ class Clients(Tool):
     def setUpClass(cls):
         cls.folder = os.path.realpath(tempfile.mkdtemp(prefix="queryprof-mcp-"))
         make(os.path.join(cls.folder, "app.trace"))
+        make_database(os.path.join(cls.folder, "app.db"), os.path.join(cls.folder, "app.trace"))
         os.symlink(MODULES, os.path.join(cls.folder, "node_modules"))
 
     def ask(self, package):
@@ -62,6 +67,9 @@ class Clients(Tool):
         self.assertIn("findings", seen["tools"])
         self.assertIn("CREATE INDEX", seen["text"])
         self.assertTrue(seen["wrong"])
+        self.assertIn('CREATE INDEX "orders_total" ON "orders"("total");', seen["advice"])
+        self.assertIn("SCAN orders", seen["analysis"])
+        self.assertTrue(seen["outside"])
         self.assertIn("no such tool", seen["refused"])
         self.assertEqual(seen["server"], "queryprof")
         self.assertIn("findings", seen["instructions"])

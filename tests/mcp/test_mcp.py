@@ -18,7 +18,7 @@ import tempfile
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import *
-from server import STATEMENT, Server, make, request
+from server import STATEMENT, Server, make, make_database, request
 
 GOLDEN = os.path.join(SOURCE, "tests", "mcp", "golden", "conversation.txt")
 ID = "%016x" % STATEMENT
@@ -35,7 +35,10 @@ class Mcp(Tool):
         os.mkdir(cls.served)
         cls.trace = os.path.join(cls.served, "app.trace")
         make(cls.trace)
+        cls.database = os.path.join(cls.served, "app.db")
+        make_database(cls.database, cls.trace)
         shutil.copy(cls.trace, os.path.join(cls.folder, "outside.trace"))
+        shutil.copy(cls.database, os.path.join(cls.folder, "outside.db"))
 
     def setUp(self):
         self.server = Server(self.served)
@@ -44,7 +47,7 @@ class Mcp(Tool):
     # --- what it is for
 
     def test_conversation(self):
-        """From nothing to the missing index in at most six calls."""
+        """From nothing to the missing index in at most six calls; then it is proven on a copy of the database."""
         lines, calls, index = [], 0, None
         for message in (
                 request(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "agent", "version": "1"}),
@@ -56,7 +59,8 @@ class Mcp(Tool):
                 request(7, "tools/call", name="sql", arguments={"sql": "SELECT query FROM statements WHERE normalized_query_hash = %d" % STATEMENT}),
                 request(8, "server/discover", _meta=META),
                 request(9, "tools/call", name="locks", arguments={"file": "app.trace"}, _meta=META),
-                request(10, "tools/call", name="wal", arguments={"file": "app.trace"}, _meta=META)):
+                request(10, "tools/call", name="wal", arguments={"file": "app.trace"}, _meta=META),
+                request(11, "tools/call", name="advise", arguments={"database": "app.db"})):
             answer = self.server.ask(message)
             self.assertEqual(answer["id"], message["id"])
             lines.append("> " + json.dumps(message))
@@ -65,6 +69,8 @@ class Mcp(Tool):
             if content:
                 text = content[0].pop("text")
                 self.assertLess(len(text), 2000)
+                if message["id"] == 11:  # measured
+                    text = re.sub(" {2,}", "  ", re.sub(r"[0-9.]+ (us|ms|MB)|± [0-9.]+( %)?|\b[0-9]+\.[0-9]+\b", "N", text))
                 index = index or ("CREATE INDEX" in text and calls)
             lines.append("< " + json.dumps(answer))
             lines += ["  " + line for line in text.rstrip("\n").split("\n")] if content else []
@@ -213,6 +219,98 @@ class Mcp(Tool):
         self.addCleanup(server.close)
         self.assertIn("queryprof record -o app.trace", server.call("files")[0])
         self.assertIn("no trace file in " + empty, server.call("findings")[0])
+
+    # --- databases
+
+    def call_whole(self, tool, **arguments):
+        """With an answer that is a measurement; a busy machine may need more time than there is."""
+        for _ in range(5):
+            text, is_error = self.server.call(tool, **arguments)
+            self.assertLess(len(text), 2000)
+            if "no answer within" not in text and "had no sample" not in text:
+                break
+        self.assertFalse(is_error, text)
+        return text
+
+    def test_advise(self):
+        temporary = os.path.join(self.folder, "temporary")
+        os.makedirs(temporary, exist_ok=True)
+        before = self.content(self.served)
+        server = Server(self.served, variables={"TMPDIR": temporary})
+        self.addCleanup(server.close)
+        text, is_error = server.call("advise", database="app.db", limit=1)
+        self.assertFalse(is_error, text)
+        self.assertIn('CREATE INDEX "orders_total" ON "orders"("total"); -- ', text)
+        self.assertIn(ID[:8], text)
+        self.assertRegex(text, r"saves [0-9.]+ ms ± [0-9.]+ ms of all recorded runs")
+        self.assertEqual((self.content(self.served), os.listdir(temporary)), (before, []))
+
+    @staticmethod
+    def content(folder):
+        found = {}
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    found[name] = file.read()
+        return found
+
+    def test_analyze(self):
+        count = "SELECT count(*) FROM orders WHERE total > 20"
+        text = self.call_whole("analyze", database="app.db", sql=count)
+        self.assertRegex(text, r"\A[0-9.]+ (s|ms|us) ± [0-9.]+ % of CPU time a run")
+        self.assertRegex(text, "SCAN orders .* ms ±")
+        text = self.call_whole("analyze", database=self.database, sql="SELECT id FROM orders WHERE id + 0 = 7", against="SELECT id FROM orders WHERE id = 7")
+        self.assertRegex(text, r"(?m)-[0-9.]+ % ± [0-9.]+ +faster +same rows +SELECT id FROM orders WHERE id = 7$")
+        text = self.call_whole("analyze", database=self.database, sql=count, pragma="cache_size=-65536")
+        self.assertIn("PRAGMA cache_size=-65536", text)
+
+    def test_databases(self):
+        """Only databases of this user in the folder and below it, and statements that stay in the copy."""
+        def at(*names):
+            return os.path.join(self.served, *names)
+
+        for name in "linked.db", "journal.db":
+            shutil.copy(self.database, at(name))
+        os.symlink(os.path.join(self.folder, "outside.db"), at("link.db"))
+        os.symlink(os.path.join(self.folder, "outside.db"), at("linked.db-wal"))
+        os.mkfifo(at("journal.db-journal"))
+        with open(at("text.db"), "w", encoding="utf-8") as file:
+            file.write("no database" * 100)
+        made = os.path.join(self.folder, "made.db")
+        for name, why in (("../outside.db", '".."'), (os.path.join(self.folder, "outside.db"), "in none of the folders"), ("/etc/passwd", "in none of the folders"),
+                          ("link.db", "symbolic link"), ("linked.db", "linked.db-wal: refused: it is a symbolic link"),
+                          ("journal.db", "journal.db-journal: refused: it is not a regular file"), ("missing.db", "no such file"), ("", "not a regular file"),
+                          ("file:app.db", "no such file"), (":memory:", "no such file"), ("--live", "no such file"), ("text.db", "text.db"),
+                          ("a" * 5000, "too long")):
+            for tool, more in ("analyze", {"sql": "SELECT 1"}), ("advise", {}):
+                text, is_error = self.server.call(tool, database=name, **more)
+                self.assertTrue(is_error, (tool, name, text))
+                self.assertIn(why, text, (tool, name))
+                self.assertLess(len(text), 2000)
+        other = "expected SELECT, VALUES, WITH, INSERT, REPLACE, UPDATE or DELETE"
+        for arguments, why in (({"sql": "SELEC 1"}, other), ({"sql": "SELECT 1; SELECT 2"}, "expected one statement"), ({"sql": ""}, other),
+                               ({"sql": "ATTACH '%s' AS a" % made}, other), ({"sql": "VACUUM INTO '%s'" % made}, other),
+                               ({"sql": "SELECT load_extension('x')"}, "load_extension"), ({"sql": "PRAGMA writable_schema = 1"}, other),
+                               ({"sql": "DROP TABLE orders"}, other), ({"sql": "SELECT 1", "against": "ATTACH '%s' AS a" % made}, other),
+                               ({"sql": "SELECT no_such_column FROM orders"}, "no such column"), ({"sql": "--help"}, other),
+                               ({"sql": "SELECT 1", "pragma": "temp_store_directory=/tmp"}, "expected NAME=VALUE"), ({"sql": 1}, "expected a string"),
+                               ({"sql": "SELECT 1", "live": "1"}, "no argument live"), ({}, "the argument sql is missing")):
+            text, is_error = self.server.call("analyze", database="app.db", **arguments)
+            self.assertTrue(is_error, (arguments, text))
+            self.assertIn(why, text, arguments)
+        self.assertFalse(os.path.exists(made))
+        self.assertIn("the argument database is missing", self.server.call("advise")[0])
+        text, is_error = self.server.call("advise", database="app.db", file="app.trace", limit=0)
+        self.assertTrue(is_error)
+        self.assertIn("limit is 0", text)
+
+    def test_endless(self):
+        """A statement that never ends is ended."""
+        text, is_error = self.server.call("analyze", database="app.db",
+                                          sql="WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c")
+        self.assertTrue(is_error)
+        self.assertIn("a run takes longer than", text)
 
     # --- SQL
 

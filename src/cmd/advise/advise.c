@@ -20,13 +20,14 @@
 
 #define TIME_DEFAULT INT64_C(60000000000)
 
-static const char *database, *for_time, *format_name, *live;
+static const char *database, *for_time, *limit, *format_name, *live;
 
 static const struct command_option options[] = {
 	COMMAND_OPTION(
 		"database", "DATABASE", OPTION_FILE, &database,
 		"the database on which the statements ran; it is copied, and nothing else is done with it"),
 	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &for_time, "how long to measure (default 1min)"),
+	LIMIT_OPTION(&limit, "statements in the table at most (default 20)"),
 	PRIVATE_COPY_LIVE_OPTION(&live),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
@@ -46,7 +47,8 @@ enum {
 	SAVED_ERROR,
 	BYTES,
 	IS_CUT,
-	REASON
+	REASON,
+	STATEMENT
 };
 
 static void put_double(sqlite3_stmt *row, int column, double value)
@@ -74,6 +76,10 @@ static void put_index(sqlite3_stmt *row, const struct candidate *one, bool is_dr
 
 static void put_statement(sqlite3_stmt *row, const struct recorded *one, const struct turns *turns)
 {
+	char id[24];
+
+	snprintf(id, sizeof(id), "%016llx", (unsigned long long)one->hash);
+	sqlite3_bind_text(row, STATEMENT, id, -1, SQLITE_TRANSIENT);
 	sqlite3_bind_int64(row, RUNS, one->runs);
 	if (!one->variants) {
 		sqlite3_bind_text(row, REASON, one->reason, -1, SQLITE_STATIC);
@@ -101,7 +107,7 @@ static int put_results(sqlite3 *db, const struct workload *workload, const struc
 
 	if (run_sql(db, sql_advise_results, NULL, &(struct output){ .table.is_bare = true }) !=
 	            COMMAND_FINE ||
-	    sqlite3_prepare_v2(db, "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
+	    sqlite3_prepare_v2(db, "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
 	                       &row, NULL))
 		return COMMAND_FAILED;
 	for (size_t i = 0; is_worth && i < choice->chosen.count; i++)
@@ -138,10 +144,11 @@ static int print_text(sqlite3 *db, const struct workload *workload, const struct
 {
 	const bool is_worth = choice_is_worth(choice, workload);
 	const struct output output = { .table = { .hides_empty = true, .folds_last = 1 } };
+	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
 	int result = COMMAND_FINE;
 
 	if (is_worth)
-		result = run_sql(db, sql_advise_table, NULL, &output);
+		result = run_sql(db, sql_advise_table, parameters, &output);
 	else
 		printf("no index helps: %d measured, none saves 1 %% of the recorded time after what it "
 		       "costs\n",

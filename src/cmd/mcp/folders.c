@@ -159,6 +159,8 @@ static const char *check(int fd)
 	                                    : NULL;
 }
 
+static const char no_file[] = "there is no such file";
+
 /* Goes down one folder after the other, so no link and no ".." leads out. NULL: it is in this folder. */
 static const char *refuse(const struct folder *folder, const char *name)
 {
@@ -177,7 +179,7 @@ static const char *refuse(const struct folder *folder, const char *name)
 			why = "a path may not contain \"..\"";
 		else if ((next = openat(at, part,
 		                        O_PATH | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY))) < 0)
-			why = errno == ENOENT ? "there is no such file"
+			why = errno == ENOENT ? no_file
 			      : errno == ENOTDIR || errno == ELOOP
 			              ? "a part of the path is not a folder, or is a symbolic link"
 			              : strerror(errno);
@@ -219,22 +221,60 @@ static char *find_newest(FILE *to)
 	return path;
 }
 
-char *folders_find(const char *name, FILE *to)
+/* NULL if no folder has it; then `why` has the reason. */
+static char *find(const char *name, const char **why)
 {
-	const char *why = "it is in none of the folders with which the server was started";
-
-	if (!name)
-		return find_newest(to);
+	*why = "it is in none of the folders with which the server was started";
 	for (size_t i = 0; i < folders.count; i++) {
 		const struct folder *folder = &folders.items[i];
 		const char *rest = *name == '/' ? below(folder, name) : name;
 
 		if (!rest)
 			continue;
-		why = *rest ? refuse(folder, rest) : "it is not a regular file";
-		if (!why)
+		*why = *rest ? refuse(folder, rest) : "it is not a regular file";
+		if (!*why)
 			return text_format("%s/%s", folder->path, rest);
 	}
-	fprintf(to, "%.200s: refused: %s. The tool `files` lists the files that can be read\n", name, why);
 	return NULL;
+}
+
+char *folders_find(const char *name, FILE *to)
+{
+	const char *why;
+	char *path;
+
+	if (!name)
+		return find_newest(to);
+	path = find(name, &why);
+	if (!path)
+		fprintf(to, "%.200s: refused: %s. The tool `files` lists the files that can be read\n", name,
+		        why);
+	return path;
+}
+
+char *folders_find_database(const char *name, FILE *to)
+{
+	static const char *const next_to_it[] = { "", "-wal", "-journal" };
+	char *path = NULL;
+
+	for (size_t i = 0; i < sizeof(next_to_it) / sizeof(*next_to_it); i++) {
+		char *part = text_format("%s%s", name, next_to_it[i]);
+		const char *why = "out of memory";
+		char *found = part ? find(part, &why) : NULL;
+
+		free(part);
+		if (!found && (i == 0 || why != no_file)) {
+			fprintf(to,
+			        "%.200s%s: refused: %s. Expected a database in the folders with which the "
+			        "server was started\n",
+			        name, next_to_it[i], why);
+			free(path);
+			return NULL;
+		}
+		if (i == 0)
+			path = found;
+		else
+			free(found);
+	}
+	return path;
 }

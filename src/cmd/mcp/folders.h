@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folders whose trace files the server may read. It follows no symbolic link, accepts no "..", and
- * refuses files of other users.
+ * The folders whose trace files and databases the server may read. It follows no symbolic link, accepts no
+ * "..", and refuses files of other users.
  */
 #pragma once
 
@@ -13,6 +13,9 @@ int folders_open(int count, char **paths);
 /* The path of the trace file that a client names: below a folder, or absolute; NULL: the newest one.
  * malloc'ed; NULL: `to` has the reason. */
 char *folders_find(const char *name, FILE *to);
+
+/* The same for a database, and for the -wal and -journal files next to it, which are copied with it. */
+char *folders_find_database(const char *name, FILE *to);
 
 /* Writes a line for each trace file in the folders, the newest first. */
 void folders_list(FILE *to);

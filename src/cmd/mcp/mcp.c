@@ -38,7 +38,8 @@ static const char *const revisions[] = { "2026-07-28", "2025-11-25", "2025-06-18
 	"queryprof shows where the time of a program's SQLite queries goes, from a recording (trace file). " \
 	"Make one: queryprof record -o app.trace -- COMMAND. Begin with findings: it names the cause, the "  \
 	"evidence and the cure. [01234567] is the id of a statement: pass it as `statement` to plan, "       \
-	"callers or findings. After a change, record again and compare with diff. A time of a part of a "    \
+	"callers or findings. advise proves an index on a copy of the database, analyze another way to "     \
+	"write a statement. After a change, record again and compare with diff. A time of a part of a "      \
 	"statement is from samples and has a standard error; counts and times of whole statements are "      \
 	"exact."
 
@@ -336,11 +337,15 @@ const struct command command_mcp = {
 	.details =
 		"A server on standard input and output, for the protocol's revisions 2026-07-28, 2025-11-25 "
 		"and 2025-06-18. An agent's program starts it and calls its tools: files, findings, "
-		"top_statements, plan, locks, wal, callers, diff, sql. An answer has fewer than "
+		"top_statements, plan, locks, wal, callers, diff, sql, advise, analyze. An answer has fewer "
+		"than "
 		"2,000 characters, and contains ids of statements for further questions.\n\n"
-		"The server reads trace files that belong to its user, in a DIR or below it. Without DIR, "
+		"The server reads trace files and databases that belong to its user, in a DIR or below it. "
+		"Without DIR, "
 		"it uses the current folder. It refuses symbolic links, .. and other users' files. SQL can "
-		"only read the one trace file. An answer takes at most 20 s. Answers contain the text of "
+		"only read the one trace file. advise and analyze run statements on a private copy of a "
+		"database that no process has open. An answer takes at most 20 s, of these two 40 s. Answers "
+		"contain the text of "
 		"queries, so the agent's provider gets it.",
 	.examples = "  queryprof mcp ~/recordings\n"
 		    "  claude mcp add queryprof -- queryprof mcp /srv/recordings\n",

@@ -20,7 +20,7 @@
 #include "cmd/line/options.h"
 #include "cmd/mcp/folders.h"
 
-enum kind { TEXT, NUMBER, FILE_NAME };
+enum kind { TEXT, NUMBER, FILE_NAME, DATABASE_NAME };
 
 struct parameter {
 	const char *name;
@@ -36,12 +36,18 @@ struct tool {
 	const char *name, *command; /* command NULL: lists the files */
 	const char *help;
 	const char *always[3]; /* options */
+	int seconds;           /* 0: TOOL_SECONDS */
 	struct parameter parameters[ARGUMENTS_MAX];
 };
 
 #define A_FILE                                                                                               \
 	{                                                                                                    \
 		"file", NULL, FILE_NAME, false, "the trace file (see files); the newest one if not given"    \
+	}
+#define A_DATABASE(option)                                                                                   \
+	{                                                                                                    \
+		"database", option, DATABASE_NAME, true,                                                     \
+			"the database file, in the server's folders, which no process has open"              \
 	}
 #define A_STATEMENT(required)                                                                                \
 	{                                                                                                    \
@@ -58,6 +64,7 @@ static const struct tool tools[] = {
 	  NULL,
 	  "Lists the trace files (recordings of programs that use SQLite), the newest first.",
 	  { 0 },
+	  0,
 	  { { 0 } } },
 	{ "findings",
 	  "findings",
@@ -66,12 +73,14 @@ static const struct tool tools[] = {
 	  "and "
 	  "how sure that is. Begin here.",
 	  { 0 },
+	  0,
 	  { A_FILE, A_STATEMENT(false), A_LIMIT("findings at most, 3 if not given") } },
 	{ "top_statements",
 	  "queries",
 	  "The statements that took most time: share, wall and CPU time of all runs, runs, mean time of a "
 	  "run, 99th percentile, rows, id, notes with causes, text.",
 	  { 0 },
+	  0,
 	  { A_FILE,
 	    { "like", "--like", TEXT, false, "only statements with this text" },
 	    { "by", "--by", TEXT, false, "the order: wall (default), cpu, off (waiting), samples or start" },
@@ -82,12 +91,14 @@ static const struct tool tools[] = {
 	  "the "
 	  "rows visited and returned of each node.",
 	  { "--limit", "1" },
+	  0,
 	  { A_FILE, A_STATEMENT(true) } },
 	{ "locks",
 	  "locks",
 	  "Which statements kept others waiting for locks of databases: how long, how often, and what the "
 	  "holder did meanwhile.",
 	  { 0 },
+	  0,
 	  { A_FILE } },
 	{ "wal",
 	  "wal",
@@ -95,17 +106,20 @@ static const struct tool tools[] = {
 	  "kept "
 	  "them from being reset, and which statements paid for checkpoints.",
 	  { 0 },
+	  0,
 	  { A_FILE } },
 	{ "callers",
 	  "queries",
 	  "The lines of the program that run statements, with the statement that takes most of their time.",
 	  { "--by", "caller" },
+	  0,
 	  { A_FILE, A_STATEMENT(false), A_LIMIT("lines at most, 8 if not given") } },
 	{ "diff",
 	  "diff",
 	  "Compares two recordings: the mean time of a run of each statement before and after, and whether "
 	  "chance can explain the difference (noise ~). Use it to prove a change.",
 	  { 0 },
+	  0,
 	  { { "before", NULL, FILE_NAME, true, "the trace file from before the change" },
 	    { "after", NULL, FILE_NAME, true, "the trace file from after it" },
 	    A_LIMIT("statements and functions at most, 5 if not given") } },
@@ -116,7 +130,30 @@ static const struct tool tools[] = {
 	  "plan_times, lock_waits, bursts. PRAGMA table_info(NAME) lists columns, whose names have the "
 	  "units.",
 	  { "--format", "csv", "--guarded" },
+	  0,
 	  { A_FILE, { "sql", NULL, TEXT, true, "the statement" } } },
+	{ "advise",
+	  "advise",
+	  "Measures which indexes pay: runs the recorded statements on a private copy of their database, "
+	  "with "
+	  "and without each index. Answers with CREATE INDEX, the time saved of all recorded runs, and what "
+	  "it costs, or with `no index helps`. Takes up to half a minute.",
+	  { "--for", "12s" },
+	  40,
+	  { A_FILE, A_DATABASE("--database"), A_LIMIT("statements at most, 8 if not given") } },
+	{ "analyze",
+	  "analyze",
+	  "Runs a statement again and again on a private copy of a database: CPU time of a run, and its plan "
+	  "with measured times. With against or pragma, compares two ways to run it: faster, slower or no "
+	  "difference, and whether they return the same rows. Write values into the statement, because a ? "
+	  "is NULL. Takes up to half a minute.",
+	  { "--for", "8s" },
+	  40,
+	  { A_DATABASE(NULL),
+	    { "sql", NULL, TEXT, true, "the statement" },
+	    { "against", "--against", TEXT, false, "another way to write it" },
+	    { "pragma", "--pragma", TEXT, false,
+	      "a setting of the connection to compare with, such as cache_size=-65536" } } },
 };
 
 const struct tool *tools_find(const char *name)
@@ -226,9 +263,10 @@ static bool complete(struct call *call, FILE *to)
 			        one->help);
 			return false;
 		}
-		if (one->kind != FILE_NAME)
+		if (one->kind != FILE_NAME && one->kind != DATABASE_NAME)
 			continue;
-		call->values[i] = folders_find(given, to);
+		call->values[i] =
+			one->kind == FILE_NAME ? folders_find(given, to) : folders_find_database(given, to);
 		if (!given && call->values[i])
 			fprintf(to, "%s:\n", call->values[i]);
 		free(given);
@@ -293,9 +331,9 @@ static _Noreturn void run_child(const struct tool *tool, int output, int count, 
 
 /* Reads what the child prints until it has ended, has printed more than anybody is shown, or its time is
  * over: then false. */
-static bool read_output(int input, char *text, size_t *size)
+static bool read_output(int input, int seconds, char *text, size_t *size)
 {
-	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + TOOL_SECONDS * NS_PER_S;
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)seconds * NS_PER_S;
 	struct pollfd wait = { .fd = input, .events = POLLIN };
 	ssize_t got = 1;
 
@@ -348,6 +386,7 @@ static void write_lines(const char *text, size_t size, FILE *to)
 static bool run_tool(const struct tool *tool, int count, char **words, FILE *to)
 {
 	char *text = malloc(OUTPUT_MAX);
+	const int seconds = tool->seconds ? tool->seconds : TOOL_SECONDS;
 	size_t size = 0;
 	int ends[2], status = 0;
 
@@ -361,7 +400,7 @@ static bool run_tool(const struct tool *tool, int count, char **words, FILE *to)
 	if (child == 0)
 		run_child(tool, ends[1], count, words);
 	close(ends[1]);
-	const bool is_whole = child > 0 && read_output(ends[0], text, &size);
+	const bool is_whole = child > 0 && read_output(ends[0], seconds, text, &size);
 
 	close(ends[0]);
 	if (child > 0) {
@@ -371,7 +410,7 @@ static bool run_tool(const struct tool *tool, int count, char **words, FILE *to)
 			;
 	}
 	if (!is_whole && child > 0)
-		fprintf(to, "%s: no answer within %d s; select less\n", tool->name, TOOL_SECONDS);
+		fprintf(to, "%s: no answer within %d s; select less\n", tool->name, seconds);
 	else if (child < 0)
 		fprintf(to, "%s: %s\n", tool->name, strerror(errno));
 	else if (!size)

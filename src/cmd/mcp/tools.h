@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tools of the server. Each one is a command that reads trace files, with its arguments as JSON. A child
+ * The tools of the server. Each one is a command of queryprof, with its arguments as JSON. A child
  * process runs it, so a damaged file or a long statement ends that process and not the server.
  */
 #pragma once
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The most characters of an answer, and the seconds that it may take. */
+/* The most characters of an answer, and the seconds that it may take, if the tool has no other limit. */
 #define TOOL_CHARACTERS 1999
 #define TOOL_SECONDS 20
 
