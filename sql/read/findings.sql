@@ -94,9 +94,9 @@ WITH made AS MATERIALIZED (
 	FROM (SELECT DISTINCT hash, program FROM temp.finding_programs) AS s JOIN plan_nodes AS p ON p.program = s.program
 	WHERE p.detail GLOB 'MATERIALIZE *' OR p.detail GLOB 'CO-ROUTINE *')
 SELECT n.*, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1) AS "table", tableOf(query, substr(rest, 1, instr(rest || ' USING ', ' USING ') - 1)) AS name
-FROM (SELECT *, substr(detail, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN detail LIKE 'SCAN %' THEN 6
+FROM (SELECT *, substr(bare, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN detail LIKE 'SCAN %' THEN 6
                                     WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
-      FROM temp.finding_nodes WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
+      FROM (SELECT *, replace(detail, ' LEFT-JOIN', '') AS bare FROM temp.finding_nodes) WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
 JOIN temp.finding_statements AS f ON f.hash = n.hash
 WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
   -- A WITH clause or a view may have this name; no index can be made on it.

@@ -14,10 +14,10 @@ counted AS (SELECT count(runs) > 0 AS is_counted, sum(runs) AS n FROM parts),
 -- none that only an expression reads. SQLite before 3.36 says SCAN TABLE.
 scans AS MATERIALIZED (
 	SELECT DISTINCT substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name,
-	       substr(compared, 1, instr(compared || '; in expressions: ', '; in expressions: ') - 1) AS columns
+	       substr(compared, 1, instr(compared || '; ', '; ') - 1) AS columns
 	FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)
 	WHERE program IN (SELECT program FROM programs) AND detail LIKE 'SCAN %'
-	  AND compared NOT LIKE 'in expressions: %' AND compared <> ''),
+	  AND compared NOT LIKE 'in expressions: %' AND compared NOT LIKE '%; index % is not searched: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM queries CROSS JOIN temp.selected USING (id)
 	-- A sampled statement of queryprof itself has a start, but no text.

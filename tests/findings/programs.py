@@ -87,6 +87,18 @@ scan("expression_date", "SELECT id FROM orders WHERE date(created, 'unixepoch') 
      setup="CREATE TABLE orders(id INTEGER PRIMARY KEY, created INT); INSERT INTO orders " + ROWS % 60000 + "SELECT i, i * 6000 FROM n;",
      finding="expression_scan")
 
+# The index is there, and the comparison has another collation or type. fine_collation and fine_type are the same without the fault.
+BY_NAME = "CREATE INDEX customers_by_name ON customers(name);"
+CODES = ("CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT, v INT); INSERT INTO tags " + ROWS % 20000 + "SELECT i, i, i FROM n; CREATE INDEX by_code ON tags(code);"
+         "CREATE TABLE items(id INTEGER PRIMARY KEY, number %s); INSERT INTO items " + ROWS % 2000 + "SELECT i, i * 7 FROM n;")
+OF_ITEM = "SELECT i.id, t.v FROM items AS i LEFT JOIN tags AS t ON t.code = i.number WHERE i.id = ?"
+scan("unused_collation", "SELECT id FROM customers WHERE name = ? COLLATE NOCASE", lambda i: ("NAME %d" % i,), ORDERS + BY_NAME, "unused_index")
+scan("unused_column_collation", "SELECT id FROM words WHERE word COLLATE BINARY = ?", lambda i: ("w%d" % i,),
+     "CREATE TABLE words(id INTEGER PRIMARY KEY, word TEXT COLLATE NOCASE); INSERT INTO words " + ROWS % 60000 + "SELECT i, 'w' || i FROM n; CREATE INDEX by_word ON words(word);",
+     "unused_index")
+scan("unused_type", OF_ITEM, lambda i: (i % 2000 + 1,), CODES % "INT", "unused_index")
+scan("unused_or", "SELECT id FROM customers WHERE name = ?1 OR ?2 IS NULL", lambda i: ("Name %d" % i, 1), ORDERS + BY_NAME, "unused_index")
+
 # --- indexes of a run, sorting ---------------------------------------------------------------------------------------
 
 TWO = ("CREATE TABLE a(id INT, k INT); CREATE TABLE b(id INT, k INT, v TEXT); INSERT INTO a " + ROWS % 200 + "SELECT i, i FROM n; "
@@ -104,6 +116,11 @@ scan("sort_limit", "SELECT id, note FROM orders ORDER BY total DESC, note LIMIT 
 scan("sort_all", "SELECT id FROM orders WHERE id > ? ORDER BY note", lambda i: (i,), finding="sort")
 scan("sort_group", "SELECT customer_id, sum(total) FROM orders GROUP BY customer_id", nothing, finding="sort")
 scan("sort_distinct", "SELECT DISTINCT note FROM orders", nothing, finding="sort")
+
+# Twins of few rows are fine_correlated and fine_exists.
+LATEST = "SELECT id FROM orders AS o WHERE total = (SELECT max(total) FROM orders AS p WHERE p.customer_id = o.customer_id)"
+scan("correlated", LATEST, nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
+scan("correlated_column", "SELECT id, (SELECT sum(total) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c", nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
 
 # --- how a program calls ------------------------------------------------------------------------------------------------
 
@@ -344,6 +361,9 @@ fine("fine_like_index", "SELECT id FROM customers WHERE name LIKE 'name 59%'", n
 fine("fine_expression_index", "SELECT id FROM customers WHERE lower(city) = ?", lambda i: ("city %d" % (i % 300),))
 fine("fine_exists", "SELECT count(*) FROM customers AS c WHERE id < ? AND EXISTS (SELECT 1 FROM orders AS o WHERE o.customer_id = c.id)")
 fine("fine_correlated", "SELECT id, (SELECT count(*) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c WHERE id BETWEEN ?1 AND ?1 + 50")
+fine("fine_collation", "SELECT id FROM customers WHERE name = ? COLLATE NOCASE", lambda i: ("NAME %d" % i,))
+fine("fine_type", OF_ITEM, lambda i: (i % 2000 + 1,), CODES % "TEXT")
+fine("fine_grouped", "SELECT count(*) FROM (SELECT customer_id, max(total) AS total FROM orders GROUP BY customer_id)", nothing)
 fine("fine_keyset_pages", "SELECT id, note FROM orders WHERE id > ? ORDER BY id LIMIT 20")
 fine("fine_first_pages", "SELECT id, note FROM orders ORDER BY id LIMIT 50 OFFSET ?", lambda i: (i % 50,))
 fine("fine_recursive", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 20000) SELECT sum(x) FROM c", nothing)
@@ -456,11 +476,25 @@ def fine_memory_table(path, timed):
     repeat(db, timed, "SELECT v FROM t WHERE id = ?", lambda i: (i % 50000,))
 
 
-@program(INDEXED)
-def fine_function(path, timed):
+def score(path, timed, sql):
     db = connect(path)
     db.create_function("score", 1, lambda x: sum(divmod(x or 0, 7)))
-    repeat(db, timed, "SELECT score(id) FROM customers WHERE id BETWEEN ?1 AND ?1 + 200", lambda i: (i % 6000,))
+    repeat(db, timed, sql, lambda i: (i % 6000,))
+
+
+@program(INDEXED, "user_function", "SELECT score(id)")
+def user_function(path, timed):
+    score(path, timed, "SELECT score(id) FROM customers WHERE id BETWEEN ?1 AND ?1 + 200")
+
+
+@program(INDEXED, "user_function", "SELECT count(*) FROM orders")
+def user_function_filters(path, timed):
+    score(path, timed, "SELECT count(*) FROM orders WHERE id BETWEEN ?1 AND ?1 + 2000 AND score(id) > 3")
+
+
+@program(INDEXED)
+def fine_function(path, timed):
+    score(path, timed, "SELECT score(sum(id)) FROM customers WHERE id BETWEEN ?1 AND ?1 + 1000")
 
 
 @program(INDEXED)

@@ -399,6 +399,30 @@ class Plans(unittest.TestCase):
                                  self.described(name))
                 self.assertEqual("in expressions: " in rows[node], "in expressions: " in columns)
 
+    def test_unused_index(self):
+        """Why an index that begins with a compared column is not used; nothing, if the collation belongs to the host."""
+        called = []
+        self.db.create_collation("mine", lambda a, b: (a > b) - (a < b))
+        self.db.execute("ATTACH ':memory:' AS third")
+        self.db.execute("CREATE TABLE third.names(n TEXT, k INT, m TEXT COLLATE mine)")
+        self.db.execute("INSERT INTO third.names SELECT '5', 5, '5' FROM main.t")
+        self.db.execute("CREATE INDEX third.\"by n\" ON names(n)")
+        self.db.execute("CREATE INDEX third.by_m ON names(m)")
+        self.db.create_collation("mine", lambda a, b: called.append(a) or (a > b) - (a < b))
+        for number, (condition, compared) in enumerate([
+                ("n = ?1 COLLATE NOCASE", "n; index by n (n) is not searched: the comparison has the collation NOCASE; in expressions: k"),
+                ("n <= ?1 COLLATE rtrim", "n; index by n (n) is not searched: the comparison has the collation RTRIM; in expressions: k"),
+                ("n = CAST(?1 AS INT)", "n; index by n (n) is not searched: the comparison is of numbers; in expressions: k"),
+                ("(n = ?1 OR ?1 IS NULL)", "n; index by n (n) is not searched: why is not known, no sqlite_stat1; in expressions: k"),
+                ("m = ?1 COLLATE NOCASE", "m; in expressions: k"),
+                ("k = ?1", "k")]):
+            with self.subTest(condition):
+                name = f"unused {number}"
+                self.run_as(name, "SELECT count(*) FROM third.names WHERE burn(k) AND " + condition, ("5",))
+                rows = dict(self.db.execute("SELECT detail, compared FROM system.plan_times WHERE query_id = ?", (name,)))
+                self.assertEqual(sorted(rows["SCAN third.names"].split("; ")), sorted(compared.split("; ")), self.described(name))
+        self.assertEqual(called, [])
+
     def test_marked_scan(self):
         trace = os.path.join(self.folder.name, "marked.trace")
         sql = "CREATE TABLE t(a, b); INSERT INTO t SELECT value, hex(value) FROM generate_series(1, 300000); " + LONG_SCAN

@@ -7,6 +7,8 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "handler/unwind/stack_copy.h"
+#include "sqlite/plan/mapping.h"
 
 #define NEAR 12        /* opcodes between a column and its comparison */
 #define COMPARED_MAX 8 /* columns of a node */
@@ -15,7 +17,12 @@
 #define TEXT_MAX 20000
 #define NAMES_TRIED 8
 #define NAME_BYTES 128
+#define COLUMNS_TRIED 32 /* of a table, of which an index alone is scanned */
 #define ROWID -1
+#define ASKED_MAX 4 /* columns whose indexes are asked for */
+/* Of P5 of a comparison: the affinity that SQLite applies. */
+#define AFFINITY 0x47
+#define AFFINITY_NUMERIC 0x43 /* and those above */
 
 /* The work of an opcode on registers, as far as conditions need it. Any other one ends the search. */
 enum work {
@@ -128,12 +135,14 @@ static bool is_unequal(const struct plan *plan, const struct plan_opcode *opcode
 	       !strcmp(plan->opcodes.items[to].name, "Next");
 }
 
-/* How the value that the opcode at `at` reads is compared. */
-static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t to)
+/* How the value that the opcode at `at` reads is compared, and the opcode that compares it; NULL: a test. */
+static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t to,
+                                     const struct plan_opcode **by)
 {
 	struct values values = { .count = 0 };
 	enum comparison found = NOT_COMPARED;
 
+	*by = NULL;
 	set(&values, to, COMPARED_ITSELF);
 	for (size_t i = at + 1; i < plan->opcodes.count && i < at + NEAR && values.count; i++) {
 		const struct opcode_bytes *bytes = &plan->opcodes.items[i].bytes;
@@ -144,6 +153,8 @@ static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t
 			if (is_unequal(plan, &plan->opcodes.items[i]))
 				return NOT_COMPARED;
 			found = either(holds(&values, bytes->p1, 1), holds(&values, bytes->p3, 1));
+			if (found == COMPARED_ITSELF)
+				*by = &plan->opcodes.items[i];
 			break;
 		case TESTS: found = inside(holds(&values, bytes->p1, 1)); break;
 		case TESTS_NULL: found = holds(&values, bytes->p1, 1); break;
@@ -172,6 +183,7 @@ struct compared {
 	struct {
 		int32_t number;
 		enum comparison how;
+		const struct plan_opcode *by; /* the first that compares it itself; NULL: none */
 	} columns[COMPARED_MAX];
 	int count;
 	int32_t cursor;
@@ -183,19 +195,23 @@ static void find_compared(const struct plan *plan, const struct plan_node *node,
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
 		const enum work work = opcode->node == node->id ? work_of(opcode->name) : ENDS;
 		const int32_t number = work == READS ? opcode->bytes.p2 : ROWID;
+		const struct plan_opcode *by;
 		enum comparison how;
 		int known = 0;
 
 		if ((work != READS && work != READS_ROWID) ||
 		    (compared->count && opcode->bytes.p1 != compared->cursor) ||
-		    !(how = comparison_of(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2)))
+		    !(how = comparison_of(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2, &by)))
 			continue;
 		while (known < compared->count && compared->columns[known].number != number)
 			known++;
 		if (known == compared->count) {
 			compared->columns[compared->count].number = number;
+			compared->columns[compared->count].by = NULL;
 			compared->columns[compared->count++].how = NOT_COMPARED;
 		}
+		if (!compared->columns[known].by)
+			compared->columns[known].by = by;
 		compared->columns[known].how = either(compared->columns[known].how, how);
 		compared->cursor = opcode->bytes.p1;
 	}
@@ -229,6 +245,107 @@ static void add_name(struct plan_node *node, const char *separator, const char *
 			*at = ' ';
 }
 
+/* --- indexes that are not used ---------------------------------------------------------------------- */
+
+struct table {
+	const struct opcode_library *library;
+	const sqlite3_api_routines *api;
+	sqlite3 *db;
+	const char *database, *name; /* database NULL: not named */
+};
+
+/* The name of a comparison's collation, which begins the structure at P4; "": not known. */
+static void read_collation(const struct opcode_bytes *bytes, char *name, size_t size)
+{
+	uintptr_t at = 0;
+	size_t used = 0;
+
+	*name = '\0';
+	if (!bytes->p4 || !stack_copy_part((uintptr_t)bytes->p4, &at, sizeof(at)))
+		return;
+	while (used + 1 < size && stack_copy_part(at + used, name + used, 1) && name[used])
+		used += isprint((unsigned char)name[used]) ? 1 : size;
+	name[used < size ? used : 0] = '\0';
+}
+
+static bool is_own_collation(const char *name)
+{
+	return !strcasecmp(name, "BINARY") || !strcasecmp(name, "NOCASE") || !strcasecmp(name, "RTRIM");
+}
+
+/* The index that SQLite uses to compare the column with this operand: the statement is prepared and never
+ * run. False: it uses none. */
+static bool find_index(const struct table *table, const char *column, const char *operand, char *index,
+                       size_t size)
+{
+	static const char mark[] = "INDEX ";
+	const sqlite3_api_routines *api = table->api;
+	sqlite3_stmt *explained = NULL;
+	uint32_t count = 0;
+	char detail[512] = "";
+	char *text = api->mprintf("EXPLAIN QUERY PLAN SELECT 1 FROM %s%s%s\"%w\" WHERE \"%w\" = %s",
+	                          table->database ? "\"" : "", table->database ? table->database : "",
+	                          table->database ? "\"." : "", table->name, column, operand);
+
+	if (text && api->prepare_v2(table->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
+		const void *bytecode = opcode_bytecode(table->library, explained, &count);
+
+		for (uint32_t i = 0; i < count && !*detail; i++) {
+			const struct opcode_bytes *bytes = opcode_at(table->library, bytecode, i);
+
+			if (!strcmp(table->library->names[bytes->opcode], "Explain"))
+				plan_copy_text(detail, sizeof(detail), bytes->p4);
+		}
+	}
+	api->finalize(explained);
+	api->free(text);
+	char *name = strncmp(detail, "SEARCH ", strlen("SEARCH ")) ? NULL : strstr(detail, mark);
+	char *end = name ? strrchr(name, '(') : NULL;
+
+	if (!end || end < name + strlen(mark) + 1)
+		return false;
+	snprintf(index, size, "%.*s", (int)(end - 1 - name - (ptrdiff_t)strlen(mark)), name + strlen(mark));
+	return true;
+}
+
+/* If an index begins with a column that a scan compares: why it is not used. SQLite's own planner decides.
+ * Only columns of SQLite's collations are asked for, because another one may call the host when it is looked
+ * up. */
+static void add_unused_index(struct plan_node *node, const struct table *table, const char *column,
+                             const struct plan_opcode *by)
+{
+	const char *own_collation = NULL;
+	char collation[NAME_BYTES], operand[NAME_BYTES + 32], index[NAME_BYTES], other[NAME_BYTES],
+		why[NAME_BYTES + 64];
+
+	if (table->api->table_column_metadata(table->db, table->database, table->name, column, NULL,
+	                                      &own_collation, NULL, NULL, NULL) != SQLITE_OK ||
+	    !own_collation || !is_own_collation(own_collation) ||
+	    !find_index(table, column, "?1", index, sizeof(index)))
+		return;
+	read_collation(&by->bytes, collation, sizeof(collation));
+	snprintf(operand, sizeof(operand), "?1 COLLATE \"%s\"", collation);
+	if (*collation && !strchr(collation, '"') &&
+	    !find_index(table, column, operand, other, sizeof(other)))
+		snprintf(why, sizeof(why), "the comparison has the collation %s", collation);
+	else if ((by->bytes.p5 & AFFINITY) >= AFFINITY_NUMERIC &&
+	         !find_index(table, column, "CAST(?1 AS NUMERIC)", other, sizeof(other)))
+		snprintf(why, sizeof(why), "the comparison is of numbers");
+	else if (!strcmp(by->name, "Eq") || !strcmp(by->name, "Ne"))
+		snprintf(why, sizeof(why), "why is not known%s",
+		         table->api->table_column_metadata(table->db, table->database, "sqlite_stat1", NULL,
+		                                           NULL, NULL, NULL, NULL, NULL) == SQLITE_OK
+		                 ? ""
+		                 : ", no sqlite_stat1");
+	else
+		return;
+	char *words = table->api->mprintf("; index %s (%s) is not searched: %s", index, column, why);
+
+	if (words)
+		add_name(node, "", words);
+	table->api->free(words);
+}
+
 /* The bytecode of SELECT * FROM a table. */
 struct all_columns {
 	const struct opcode_library *library;
@@ -255,27 +372,23 @@ static const char *name_of(const struct all_columns *all, int32_t number)
 }
 
 static void add_names(struct plan_node *node, const struct compared *compared, enum comparison how,
-                      const char *head, const struct all_columns *all)
+                      const char *head, const char *const *names)
 {
 	const char *separator = head;
 
-	for (int i = 0; i < compared->count; i++) {
-		const char *name =
-			compared->columns[i].how == how ? name_of(all, compared->columns[i].number) : NULL;
-
-		if (!name)
-			continue;
-		add_name(node, separator, name);
-		separator = ", ";
-	}
+	for (int i = 0; i < compared->count; i++)
+		if (compared->columns[i].how == how && names[i]) {
+			add_name(node, separator, names[i]);
+			separator = ", ";
+		}
 }
 
-/* From the bytecode of SELECT * FROM a table. False: it is a different table. */
-static bool name_columns(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
-                         const struct opcode_library *library, const sqlite3_api_routines *api,
-                         sqlite3_stmt *stmt)
+/* From the bytecode of SELECT * FROM a table. False: it is a different tree. */
+static bool find_names(const struct compared *compared, const struct tree *wanted, const struct table *table,
+                       sqlite3_stmt *stmt, const char **names)
 {
-	struct all_columns all = { .library = library, .api = api, .stmt = stmt };
+	const struct opcode_library *library = table->library;
+	struct all_columns all = { .library = library, .api = table->api, .stmt = stmt };
 	struct tree tree = { 0, 0 };
 
 	all.bytecode = opcode_bytecode(library, stmt, &all.count);
@@ -289,9 +402,82 @@ static bool name_columns(struct plan_node *node, const struct compared *compared
 	}
 	if (tree.root != wanted->root || tree.database != wanted->database || !all.first)
 		return false;
-	add_names(node, compared, COMPARED_ITSELF, "", &all);
+	for (int i = 0; i < compared->count; i++)
+		names[i] = name_of(&all, compared->columns[i].number);
+	return true;
+}
+
+/* The number that a column has in the rows of this tree, by the bytecode of a scan of the column alone; -2:
+ * it is not in them. */
+static int32_t number_in(const struct table *table, const struct tree *wanted, sqlite3_stmt *stmt)
+{
+	uint32_t count;
+	const void *bytecode = opcode_bytecode(table->library, stmt, &count);
+	struct tree tree = { 0, 0 };
+	int32_t cursor = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct opcode_bytes *bytes = opcode_at(table->library, bytecode, i);
+		const char *name = table->library->names[bytes->opcode];
+
+		if (!tree.root && opens(bytes, name, bytes->p1, &tree))
+			cursor = bytes->p1;
+		else if (tree.root == wanted->root && tree.database == wanted->database &&
+		         bytes->p1 == cursor && work_of(name) == READS)
+			return bytes->p2;
+	}
+	return -2;
+}
+
+/* In a scan of an index alone, columns have the numbers of the index. stmt: SELECT * FROM its table. */
+static bool find_covered(const struct plan_node *node, const struct compared *compared,
+                         const struct tree *wanted, const struct table *table, sqlite3_stmt *stmt,
+                         const char **names)
+{
+	static const char mark[] = " USING COVERING INDEX ";
+	const sqlite3_api_routines *api = table->api;
+	const char *index = strstr(node->detail, mark);
+	const int count = index ? api->column_count(stmt) : 0;
+	bool found = false;
+
+	for (int column = 0; column < count && column < COLUMNS_TRIED; column++) {
+		const char *name = api->column_name(stmt, column);
+		char *text = api->mprintf("SELECT \"%w\" FROM %s%s%s\"%w\" INDEXED BY \"%w\"", name,
+		                          table->database ? "\"" : "", table->database ? table->database : "",
+		                          table->database ? "\"." : "", table->name, index + strlen(mark));
+		sqlite3_stmt *one = NULL;
+		int32_t number = -2;
+
+		if (text && api->prepare_v2(table->db, text, -1, &one, NULL) == SQLITE_OK && one)
+			number = number_in(table, wanted, one);
+		for (int i = 0; i < compared->count; i++)
+			if (compared->columns[i].number == number) {
+				names[i] = name;
+				found = true;
+			}
+		api->finalize(one);
+		api->free(text);
+	}
+	return found;
+}
+
+/* stmt: SELECT * FROM the table. False: it is a different table. */
+static bool name_columns(struct plan_node *node, const struct compared *compared, const struct tree *wanted,
+                         const struct table *table, sqlite3_stmt *stmt)
+{
+	const char *names[COMPARED_MAX] = { NULL };
+
+	if (!find_names(compared, wanted, table, stmt, names) &&
+	    !find_covered(node, compared, wanted, table, stmt, names))
+		return false;
+	add_names(node, compared, COMPARED_ITSELF, "", names);
 	add_names(node, compared, COMPARED_INSIDE,
-	          node->compared[0] ? "; in expressions: " : "in expressions: ", &all);
+	          node->compared[0] ? "; in expressions: " : "in expressions: ", names);
+	for (int i = 0, asked = 0; i < compared->count && asked < ASKED_MAX; i++)
+		if (compared->columns[i].by && names[i]) {
+			asked++;
+			add_unused_index(node, table, names[i], compared->columns[i].by);
+		}
 	return true;
 }
 
@@ -316,8 +502,10 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 		return false;
 	char *text = api->mprintf("SELECT * FROM %s%s%s\"%w\" NOT INDEXED", point ? "\"" : "", database,
 	                          point ? "\"." : "", table);
+	struct table of = { library, api, db, point ? database : NULL, table };
+
 	if (text && api->prepare_v2(db, text, -1, &all, NULL) == SQLITE_OK && all)
-		is_it = name_columns(node, compared, wanted, library, api, all);
+		is_it = name_columns(node, compared, wanted, &of, all);
 	api->finalize(all);
 	api->free(text);
 	return is_it;
@@ -359,7 +547,8 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 
 	if (!strncmp(name, "TABLE ", strlen("TABLE "))) /* until 3.35 */
 		name += strlen("TABLE ");
-	const char *const behind[] = { strstr(name, " AS "), strstr(name, " USING ") };
+	const char *const behind[] = { strstr(name, " AS "), strstr(name, " USING "),
+		                       strstr(name, " LEFT-JOIN") };
 	size = strlen(name);
 	for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++)
 		if (behind[i] && (size_t)(behind[i] - name) < size)

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A correlated subquery that takes most of the time of a statement with many rows. If a scan in it lacks an index, that is the finding.
+SELECT n.hash AS hash, sum(whole) AS saved, sqrt(sum(whole_error * whole_error)) AS error, duration(sum(whole)) AS took,
+       printf('%.0f', 100.0 * sum(whole) / f.wall) AS share, printf('%,d', runs) AS runs,
+       printf('%,d rows of scans visited, %,d returned', fullscan_steps, rows) AS seen
+FROM temp.finding_nodes AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
+WHERE detail GLOB 'CORRELATED * SUBQUERY*' AND around NOT LIKE '%CORRELATED %' AND query NOT LIKE '%EXISTS%'
+  AND max(fullscan_steps, rows) >= 1000 * runs
+  AND NOT EXISTS (SELECT 1 FROM temp.finding_scans AS c WHERE c.hash = n.hash AND c.around LIKE '%CORRELATED %' AND c.compared <> '')
+GROUP BY n.hash HAVING sum(whole) >= 0.5 * f.wall;
