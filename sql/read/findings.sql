@@ -36,12 +36,12 @@ FROM temp.wall_types;
 DROP TABLE IF EXISTS temp.finding_sampled;
 CREATE TEMP TABLE finding_sampled AS
 WITH sums AS NOT MATERIALIZED (
-	SELECT hash, trace_type, wait, checkpoint, value, spread FROM temp.selected_sums
+	SELECT hash, trace_type, wait, checkpoint, spill, value, spread FROM temp.selected_sums
 	WHERE logged AND NOT is_worker AND NOT queued AND trace_type IN (SELECT trace_type FROM temp.finding_types)),
 wholes AS MATERIALIZED (
 	SELECT s.hash AS hash, sampled, f.wall AS wall
 	FROM (SELECT hash, sum(value) AS sampled FROM sums GROUP BY hash) AS s JOIN temp.finding_statements AS f ON f.hash = s.hash)
-SELECT s.hash AS hash, trace_type, wait, checkpoint, value AS ns, spread AS square, sampled, wall
+SELECT s.hash AS hash, trace_type, wait, checkpoint, spill, value AS ns, spread AS square, sampled, wall
 FROM sums AS s CROSS JOIN wholes AS w ON w.hash = s.hash;
 
 DROP TABLE IF EXISTS temp.finding_programs;
@@ -112,3 +112,22 @@ WHERE detail LIKE 'SCAN %' AND f.fullscan_steps > 20 * max(f.rows, 1)
   AND f.fullscan_steps > 100 * f.runs -- a search in an index costs some rows, too
   -- Rows that a statement changes are not counted; they are few if changing them takes little.
   AND (SELECT total(m.ns) FROM temp.finding_nodes AS m WHERE m.hash = n.hash AND m.detail LIKE 'MODIFY %') < 0.1 * n.ns;
+
+-- The waits for locks, with the transaction that held the lock, of the same process or of another that was recorded, and the
+-- statement that began it. Nothing if they are less than 1 % of the time.
+DROP TABLE IF EXISTS temp.finding_lock_waits;
+CREATE TEMP TABLE finding_lock_waits AS
+WITH waits AS MATERIALIZED (
+	SELECT * FROM lock_waits
+	WHERE id IN (SELECT id FROM waits_for_locks WHERE query IN (SELECT id FROM temp.selected))
+	  AND (SELECT total(locks) FROM temp.finding_statements) >= 0.01 * (SELECT total(wall) FROM temp.finding_statements)),
+held AS MATERIALIZED (
+	SELECT p.hostname AS hostname, p.process_id AS process_id, t.number AS number, t.session AS session, max(duration_ns) AS duration_ns, idle_ns, first_query
+	FROM transactions AS t JOIN processes AS p ON p.id = t.process
+	WHERE t.number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)
+	GROUP BY 1, 2, 3, 4),
+texts AS MATERIALIZED (SELECT query, max(normalized_query_hash) AS hash FROM statements WHERE query IN (SELECT first_query FROM held) GROUP BY 1)
+SELECT x.hash AS hash, wait_ns, lock, outcome <> 'SQLITE_OK' AND outcome <> 'waiting' AS refused, duration_ns, idle_ns
+FROM waits AS w
+JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
+LEFT JOIN texts AS x ON x.query = h.first_query;

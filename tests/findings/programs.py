@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
@@ -281,6 +282,48 @@ def idle_writer(path, timed):
     thread.join()
 
 
+@program(ORDERS, "idle_writer", "BEGIN IMMEDIATE")
+def idle_writer_of_another_process(path, timed):
+    holder = subprocess.Popen([sys.executable, "-c", "import sqlite3, sys, time\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+                               "db.execute('BEGIN IMMEDIATE')\nprint(flush=True)\ntime.sleep(1.5)\ndb.execute('COMMIT')", path], stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    timed(lambda: connect(path, timeout=60).execute("UPDATE customers SET city = 'y' WHERE id = 2"))
+    holder.communicate()
+
+
+def locked(path, timed, rows):
+    """A thread changes rows in one transaction; this one waits for it."""
+    begun = threading.Event()
+
+    def hold():
+        db = connect(path)
+        db.execute("BEGIN IMMEDIATE")
+        begun.set()
+        db.execute("UPDATE orders SET note = upper(note) || total WHERE id <= ?", (rows,))
+        db.execute("COMMIT")
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    timed(lambda: connect(path, timeout=60).execute("UPDATE customers SET city = 'y' WHERE id = 2"))
+    thread.join()
+
+
+@program("PRAGMA journal_mode = WAL;" + ORDERS.replace("60000", "600000"), "lock_holder", "BEGIN IMMEDIATE", "commit_sync")
+def lock_holder(path, timed):
+    locked(path, timed, 600000)
+
+
+@program("PRAGMA journal_mode = WAL;" + ORDERS)
+def fine_lock(path, timed):
+    """Each transaction ends before the next one begins."""
+    db = connect(path)
+    db.execute("PRAGMA synchronous = OFF")
+    for i in for_a_while():
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE customers SET city = 'y' WHERE id = ?", (i % 6000,))
+        db.execute("COMMIT")
+
+
 @program(ORDERS + "PRAGMA journal_mode = WAL;", "busy_snapshot", "UPDATE customers SET city = 'stale'", "commit_sync")
 def busy_snapshot(path, timed):
     reader, writer = connect(path), connect(path)
@@ -305,6 +348,18 @@ def small_cache(path, timed):
            lambda i: ("[" + ",".join(map(str, range(i, i + 300))) + "]",))
 
 
+@program(ORDERS, "cache_spill", "UPDATE orders SET total", "small_cache")
+def cache_spill(path, timed):
+    """fine_updates_by_key is the same with a cache that is large enough."""
+    db = connect(path)
+    db.execute("PRAGMA cache_size = 20")
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("BEGIN")
+    for i in for_a_while():
+        timed(lambda: db.execute("UPDATE orders SET total = ? WHERE id = ?", (i, i * 7919 % 60000)))
+    db.execute("COMMIT")
+
+
 @program(ORDERS, "never_finalized", "SELECT id FROM orders WHERE id > 7", "preparing slow_consumer repeated_lookup")
 def never_finalized(path, timed):
     db = connect(path, cached_statements=0)
@@ -322,6 +377,31 @@ def slower_plan(path, timed):
     repeat(db, lambda run: run(), sql, lambda i: (i % 6000,), 0.15)
     db.execute("DROP INDEX orders_by_customer")
     repeat(db, timed, sql, lambda i: (i % 6000,))
+
+
+MESSAGES = ("CREATE TABLE messages(id INTEGER PRIMARY KEY, source_id INT, number TEXT, UNIQUE(source_id, number)); INSERT INTO messages " + ROWS % 60000
+            + "SELECT i, 1, 'm' || i FROM n;")
+OF_SOURCE = "SELECT id FROM messages WHERE source_id = ? AND number IN (%s) ORDER BY id" % ",".join("?" * 500)
+NUMBERS = [1] + ["m%d" % (i * 577 % 60000) for i in range(500)]
+
+
+def plan_of_a_new_index(path, timed, *more):
+    db = connect(path)
+    repeat(db, lambda run: run(), OF_SOURCE, lambda i: NUMBERS, 0.15)
+    for sql in ("CREATE INDEX by_source ON messages(source_id)", *more):
+        db.execute(sql)
+    repeat(db, timed, OF_SOURCE, lambda i: NUMBERS)
+
+
+@program(MESSAGES, "slower_plan", "SELECT id FROM messages", "sort")
+def plan_without_statistics(path, timed):
+    """SQLite knows nothing of the new index, which finds every row."""
+    plan_of_a_new_index(path, timed)
+
+
+@program(MESSAGES, also="sort")
+def fine_plan_with_statistics(path, timed):
+    plan_of_a_new_index(path, timed, "ANALYZE")
 
 
 @program("CREATE TABLE words(key TEXT UNIQUE COLLATE NOCASE, v INT); INSERT INTO words " + ROWS % 60000 + "SELECT 'p' || i, i FROM n;",

@@ -39,7 +39,7 @@ class Findings(Recording):
         db = sqlite3.connect(database)
         db.executescript(program.setup)
         db.close()
-        done = subprocess.run([QUERYPROF, "record", "-o", trace, *([] if program.finding in ("checkpoint", "small_cache") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
+        done = subprocess.run([QUERYPROF, "record", "-o", trace, *([] if program.finding in ("checkpoint", "small_cache", "cache_spill") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
                                "query_profiler_max_overhead_percent=0", *options, "--", PYTHON,
                                source.__file__, program.name, database], capture_output=True, text=True,
                               timeout=300, check=False)

@@ -12,9 +12,9 @@
 #include "sqlite/plan/nodes.h"
 
 /* Fills `compared` of the first nodes that scan: "status, year; in expressions: title; index by_year (year)
- * is not searched: the comparison has the collation NOCASE". Unused indexes begin with a column that is compared
- * itself. The columns before the semicolon are compared themselves, so an index on them may be of use; the
- * others only after a function, arithmetic or a test for truth. The plan has the opcodes of the statement,
- * whose text this is; its connection may prepare now. */
+ * is not searched: the comparison has the collation NOCASE". Unused indexes begin with a column that is
+ * compared itself. The columns before the semicolon are compared themselves, so an index on them may be of
+ * use; the others only after a function, arithmetic or a test for truth. The plan has the opcodes of the
+ * statement, whose text this is; its connection may prepare now. */
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text);
