@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "collect/open_runs.h"
 #include "collect/open_waits.h"
@@ -342,14 +343,24 @@ static void store_committed(struct recorded *recorded)
 	free(error);
 }
 
+/* The copy shows what was open at `asked_ns` and later. A row is for what had been open for long at that
+ * moment: if it ends, it has a row of its own. By a later clock a short run would have been open for long,
+ * too, and its row would never be finished. The process may have become another program earlier. */
+static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
+{
+	const uint64_t until_ns = open_waits_until(shared->waits);
+
+	return until_ns < asked_ns ? until_ns : asked_ns;
+}
+
 /* What cannot be stored now is stored later. */
 static void store_counters(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
 	bool has_statements = shared_ring_copy_statements(shared) && has_uncounted_runs(recorded);
+	const uint64_t asked_ns = clock_ns(CLOCK_MONOTONIC);
 	bool is_copied = shared_ring_copy_committed(shared);
-	/* It may have become another program. */
-	const uint64_t until_ns = open_waits_until(shared->waits);
+	const uint64_t until_ns = open_until(shared, asked_ns);
 	bool has_transactions =
 		is_copied && transaction_states_has_remains(shared->transactions, until_ns, false);
 	bool has_runs = is_copied && open_runs_has_remains(shared->runs, until_ns);

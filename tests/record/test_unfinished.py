@@ -273,6 +273,48 @@ os.kill(os.getpid(), signal.SIGKILL)
         for _, before, duration_ns, ended in self.opened_at_a_kill("becomes"):
             self.assertLess(duration_ns, ended - before - 500_000_000)
 
+    # Short runs, one after the other: at most moments one is open.
+    SHORT = """
+import sqlite3, time
+db = sqlite3.connect(":memory:")
+db.create_function("nap", 0, lambda: time.sleep(0.005))
+db.execute("SELECT nap()").fetchall()
+print("ready", flush=True)
+input()
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    db.execute("SELECT nap()").fetchall()
+"""
+
+    @staticmethod
+    def is_traced(pid):
+        """Each of its threads."""
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8") as status:
+                if "\nTracerPid:\t0\n" in status.read():
+                    return False
+        return True
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_short_run_while_the_command_is_slow(self):
+        """It ends between the command's copy and a later look at the clock. It is too short for a row, so nothing would
+        finish one."""
+        command = subprocess.Popen(self.arguments(PYTHON, "-c", self.SHORT, options=(
+            "--cpu", "0", "--off-cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=200ms")),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(command.stdout.readline(), "ready\n")
+        # A copy has lseek() for each of its parts, a dozen after the runs.
+        strace = subprocess.Popen(["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=lseek", "-e", "inject=lseek:delay_exit=50000",
+                                   "-p", str(command.pid)], stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: strace.poll() is not None or self.is_traced(command.pid), "strace")
+        is_traced = strace.poll() is None
+        _, self.seen = command.communicate("\n", timeout=300)
+        said = strace.communicate(timeout=300)[1]
+        self.assertEqual(command.returncode, 0, self.seen)
+        if not is_traced:
+            self.skipTest("strace may not look: " + said)
+        self.assertEqual(self.unfinished(), [])
+
     def test_not_logged(self):
         done = self.record("prlimit", "--core=0", "--cpu=1:60", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS,
                            options=("--cpu", "1ms", "--setting", "log_queries=0"))
