@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import sys
+import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,15 +32,24 @@ class Findings(Recording):
         super().setUp()
         self.databases = tempfile.mkdtemp(dir=".")  # on a disk, for which transactions wait
         self.addCleanup(shutil.rmtree, self.databases, True)
+        self.made, self.making = {}, threading.Lock()
+
+    def make(self, database, setup):
+        """Many programs begin with the same content: it is made once, and copied."""
+        with self.making:
+            if setup not in self.made:
+                self.made[setup] = os.path.join(self.databases, "%d.made" % len(self.made))
+                db = sqlite3.connect(self.made[setup])
+                db.executescript(setup)
+                db.close()
+        shutil.copy(self.made[setup], database)
 
     def find(self, program, source, *options):
         """What is found in a recording of the program, and the time by its own clock, in ms."""
         database = os.path.join(self.databases, program.name + ".db")
         trace = os.path.join(self.folder, program.name + ".trace")
-        db = sqlite3.connect(database)
-        db.executescript(program.setup)
-        db.close()
-        done = subprocess.run([QUERYPROF, "record", "-o", trace, *([] if program.finding in ("checkpoint", "small_cache", "cache_spill") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
+        self.make(database, program.setup)
+        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", trace, *([] if program.finding in ("checkpoint", "small_cache", "cache_spill") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
                                "query_profiler_max_overhead_percent=0", *options, "--", PYTHON,
                                source.__file__, program.name, database], capture_output=True, text=True,
                               timeout=300, check=False)

@@ -15,7 +15,7 @@ from live import *
 STUCK, WAITS = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 STATIC = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else None
 SEED = random.randrange(1 << 32)
-LOOKS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 60))
+LOOKS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 30))
 
 # As tests/live/stuck.c has it.
 LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), '%s' FROM c"

@@ -14,13 +14,13 @@ import unittest
 
 COMMAND = os.path.abspath(sys.argv.pop(1))
 
-# A second of work, whatever the machine: samples come at its ticks.
+# A third of a second of work, whatever the machine: samples come at its ticks.
 PROGRAM = """
 import sqlite3, time
 db = sqlite3.connect(":memory:", isolation_level=None)
 db.execute("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n")
 {setting}
-end = time.thread_time() + 1
+end = time.thread_time() + 0.3
 while time.thread_time() < end:
     db.execute("SELECT count(*) FROM t WHERE i % 7 = 3").fetchall()
 """
@@ -67,7 +67,7 @@ class Missing(unittest.TestCase):
     def test_interrupted_by_the_handler(self):
         """The handler is the reason, before the error that it made: without the error there would be no plan, either."""
         setting = """
-stop = time.thread_time() + 0.5
+stop = time.thread_time() + 0.3
 db.set_progress_handler(lambda: time.thread_time() > stop, 1000)
 try:
     db.execute("SELECT count(*) FROM t AS a, t AS b WHERE a.i < b.i").fetchall()
@@ -79,7 +79,7 @@ db.set_progress_handler(None, 0)
                    self.record("/usr/bin/python3", "-c", PROGRAM[:PROGRAM.index("end =")].format(setting=setting)))
 
     def test_foreign_table(self):
-        said = self.record("sqlite3", ":memory:", "SELECT count(*) FROM generate_series(1, 20000000)")
+        said = self.record("sqlite3", ":memory:", "SELECT count(*) FROM generate_series(1, 7000000)")
         self.check("the statement uses a virtual table of the program or of an extension", said)
 
     def test_callback_that_goes(self):

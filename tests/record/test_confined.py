@@ -79,10 +79,10 @@ def numbers():
 class Confined(Recording):
     def run_both(self, how, action, *numbers_of_calls, options=EVERY):
         self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
-        alone = subprocess.run([HOST, how, action, *numbers_of_calls], capture_output=True, text=True, timeout=60, check=False)
+        alone = subprocess.run([HOST, how, action, *numbers_of_calls], capture_output=True, text=True, timeout=300, check=False)
         if alone.returncode == 77:
             self.skipTest("no seccomp here")
-        done = self.record("timeout", "-s", "KILL", "20", HOST, how, action, *numbers_of_calls, options=options)
+        done = self.record("timeout", "-s", "KILL", "200", HOST, how, action, *numbers_of_calls, options=options)
         self.assertEqual(done.returncode, alone.returncode, self.seen)
         if alone.returncode < 0:
             # Killed by its own call: a thread that waits for another one makes it earlier or later, or not at all.
@@ -204,7 +204,7 @@ class Confined(Recording):
         self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
         path = self.file("host.py", script)
         arguments = [path, str(ANSWERS[action_and_calls[0]]), *(known[name] for name in action_and_calls[1:])]
-        alone = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        alone = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(alone.returncode, 5, "alone\n" + alone.stdout + alone.stderr)
         done = self.record(PYTHON, *arguments, options=EVERY)
         self.assertEqual((done.returncode, done.stdout), (5, alone.stdout), self.seen)
@@ -245,7 +245,7 @@ class Confined(Recording):
         inner = self.arguments(PYTHON, "-c", "import sys\n" + QUERIES, options=EVERY)
         path = self.file("around.py", CONFINE + "confine()\nos.execv(%r, %r)\n" % (inner[0], inner))
         done = subprocess.run([PYTHON, path, str(ANSWERS[errno.EPERM]), numbers()["ptrace"]], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         self.seen = done.stdout + done.stderr
         self.assertEqual(done.returncode, 5, self.seen)
         self.assertGreater(self.sampled("last"), 0, self.seen)
