@@ -243,7 +243,7 @@ class Hostile(Advise):
         before, start = content(self.databases), time.monotonic()
         done = self.advise("--format", "json", seconds=seconds)
         self.assertIn(done.returncode, (0, 1), done.stderr)
-        self.assertLess(time.monotonic() - start, 100)
+        self.assertLess(time.monotonic() - start, 300)
         self.assertEqual(content(self.databases), before)
         self.assertEqual(os.listdir(self.temporary), [])
         return done

@@ -101,7 +101,7 @@ NOT_ANALYSED static void run_child(void)
 {
 	const char *failed;
 
-	alarm(20); /* a lock that no thread releases ends the child */
+	alarm(300); /* a lock that no thread releases ends the child */
 	for (int rank = 0; rank < LOCK_RANKS; rank++) {
 		const struct lock *lock = lock_at(rank);
 
@@ -206,7 +206,7 @@ static int status_of(int first, int second)
 
 	if (!child) {
 		prctl(PR_SET_DUMPABLE, 0); /* no core file */
-		alarm(20);
+		alarm(300);
 		lock_acquire(lock_at(first)->mutex);
 		lock_acquire(lock_at(second)->mutex);
 		_exit(0);

@@ -194,16 +194,30 @@ class Killed(recording.Recording):
                                            " USING (query_id) WHERE wait_ns > 50000000"), [(text, "QueryStart", "mutex")])
             os.unlink(self.trace)
 
+    @staticmethod
+    def sleeping(process):
+        """How often each of its threads has given its processor up, if all of them sleep."""
+        switches = []
+        for thread in os.listdir("/proc/%d/task" % process):
+            with open("/proc/%d/task/%s/status" % (process, thread), encoding="utf-8") as status:
+                text = status.read()
+            if "State:\tS" not in text:
+                return None
+            switches.append(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+        return switches
+
     def test_many_threads(self):
-        """A few may not have come to wait yet."""
         with subprocess.Popen(self.arguments(recording.PYTHON, "-c", MANY, "600", options=("--quiet",)),
                               stdout=subprocess.PIPE, text=True) as command:
             waiting = int(command.stdout.readline())
-            time.sleep(0.2)
+            before = None
+            while not before or before != self.sleeping(waiting):
+                before = self.sleeping(waiting)
+                time.sleep(0.3)
             os.kill(waiting, signal.SIGKILL)
         (threads,), = self.rows("SELECT count(DISTINCT thread_id) FROM trace_log WHERE wait_object = 'read'"
                                 " AND wait_cause = 'user function'")
-        self.assertTrue(550 <= threads <= 600, threads)
+        self.assertEqual(threads, 600)
 
 
 if __name__ == "__main__":

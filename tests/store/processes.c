@@ -150,7 +150,7 @@ static void killed_while_it_is_made(void **state)
 		if (!child) {
 			char *error;
 
-			alarm(30);
+			alarm(300);
 			start_store(trace_path, 0);
 			store_open(&error);
 			_exit(0);

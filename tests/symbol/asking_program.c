@@ -116,7 +116,7 @@ static void ask_and_fork(void)
 	pid_t child = fork();
 	if (child == 0) {
 		locks_after_fork_in_child();
-		alarm(60);
+		alarm(300);
 		const char *file;
 		int line;
 		symbol_fetch(&bare); /* waits for no server that is not there */

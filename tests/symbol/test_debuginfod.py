@@ -132,7 +132,7 @@ class Debuginfod(unittest.TestCase):
         took = time.monotonic() - start
         self.assertEqual(answers, ["- -", "", "- -", "- -"])
         self.assertEqual(set(server.asked), {f"/buildid/{BUILD_ID}/debuginfo"})
-        self.assertLess(took, 30)
+        self.assertLess(took, 80)  # the library's own limit is 90
 
     def test_nobody_there(self):
         server = self.serve({})

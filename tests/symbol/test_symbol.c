@@ -552,7 +552,7 @@ static void test_fork(void **state)
 			locks_after_fork_in_parent();
 		if (child == 0) {
 			locks_after_fork_in_child();
-			alarm(30); /* a deadlock ends the child by a signal */
+			alarm(300); /* a deadlock ends the child by a signal */
 			struct symbol_object object = by_build_id(FIXTURES "/stripped.so");
 			const char *file;
 			int line;
