@@ -115,7 +115,7 @@ def lookup_of_an_orm(path, timed):
 @program("CREATE TABLE products(sku TEXT PRIMARY KEY, title TEXT) WITHOUT ROWID; CREATE TABLE lines(id INTEGER PRIMARY KEY, basket INT, sku TEXT);"
          "CREATE INDEX lines_basket ON lines(basket);"
          "INSERT INTO products " + ROWS % 20000 + "SELECT printf('SKU%07d', i), 'title' FROM n;"
-         "INSERT INTO lines " + ROWS % 40000 + "SELECT i, i / 40, printf('SKU%07d', i * 7919 % 20000 + 1) FROM n;", "repeated_lookup", "FROM products", "mutex")
+         "INSERT INTO lines " + ROWS % 40000 + "SELECT i, i / 40, printf('SKU%07d', i * 7919 % 20000 + 1) FROM n;", "repeated_lookup", "FROM products", "mutex slow_consumer")  # threads of Python wait for its lock between two rows
 def lookup_in_threads(path, timed):
     def serve(first):
         db = connect(path)
