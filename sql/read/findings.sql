@@ -113,21 +113,27 @@ WHERE detail LIKE 'SCAN %' AND f.fullscan_steps > 20 * max(f.rows, 1)
   -- Rows that a statement changes are not counted; they are few if changing them takes little.
   AND (SELECT total(m.ns) FROM temp.finding_nodes AS m WHERE m.hash = n.hash AND m.detail LIKE 'MODIFY %') < 0.1 * n.ns;
 
--- The waits for locks, with the transaction that held the lock, of the same process or of another that was recorded, and the
--- statement that began it. Nothing if they are less than 1 % of the time.
+-- The waits for locks with the transaction that held the lock, and the statement that began that: all that waited for their own
+-- process, and the longest hundred for another recorded process, whose transaction is looked for by its time. Nothing if the
+-- waits are less than 1 % of the time.
 DROP TABLE IF EXISTS temp.finding_lock_waits;
 CREATE TEMP TABLE finding_lock_waits AS
 WITH waits AS MATERIALIZED (
-	SELECT * FROM lock_waits
-	WHERE id IN (SELECT id FROM waits_for_locks WHERE query IN (SELECT id FROM temp.selected))
+	SELECT id, process, wait_ns, lock, refused, holder_process_id, holder_transaction FROM waits_for_locks
+	WHERE query IN (SELECT id FROM temp.selected)
 	  AND (SELECT total(locks) FROM temp.finding_statements) >= 0.01 * (SELECT total(wall) FROM temp.finding_statements)),
+foreign_waits AS MATERIALIZED (
+	SELECT id FROM waits WHERE holder_process_id <> 0 AND holder_transaction = 0 ORDER BY wait_ns DESC LIMIT 100),
+numbered AS MATERIALIZED (
+	SELECT id, process, number FROM transactions WHERE number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)),
 held AS MATERIALIZED (
-	SELECT p.hostname AS hostname, p.process_id AS process_id, t.number AS number, t.session AS session, max(duration_ns) AS duration_ns, idle_ns, first_query
-	FROM transactions AS t JOIN processes AS p ON p.id = t.process
-	WHERE t.number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)
-	GROUP BY 1, 2, 3, 4),
-texts AS MATERIALIZED (SELECT query, max(normalized_query_hash) AS hash FROM statements WHERE query IN (SELECT first_query FROM held) GROUP BY 1)
-SELECT x.hash AS hash, wait_ns, lock, outcome <> 'SQLITE_OK' AND outcome <> 'waiting' AS refused, duration_ns, idle_ns
-FROM waits AS w
-JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
-LEFT JOIN texts AS x ON x.query = h.first_query;
+	SELECT w.id AS wait, t.id AS holder, wait_ns, lock, refused FROM waits AS w JOIN numbered AS t ON t.process = w.process AND t.number = w.holder_transaction
+	UNION ALL
+	SELECT wait, f.holder, l.wait_ns, lock, refused
+	FROM (SELECT wait, holder FROM foreign_lock_holders WHERE wait IN (SELECT id FROM foreign_waits)) AS f CROSS JOIN waits_for_locks AS l ON l.id = wait
+	WHERE f.holder IS NOT NULL),
+texts AS MATERIALIZED (
+	SELECT query, max(normalized_query_hash) AS hash FROM statements WHERE query IN (SELECT first_query FROM held CROSS JOIN transactions AS t ON t.id = holder) GROUP BY 1)
+SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns
+FROM held AS h CROSS JOIN transactions AS t ON t.id = h.holder
+LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query;
