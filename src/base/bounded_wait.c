@@ -2,7 +2,6 @@
 #include "base/bounded_wait.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 #include "base/futex.h"
 

@@ -4,7 +4,6 @@
  * functions, also for the archives that it is linked with, and a start that runs the constructors.
  */
 #include <fcntl.h>
-#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/loader.h"
@@ -21,7 +20,6 @@
 #include "sqlite/library/auto_extensions.h"
 #include "sqlite/library/calling.h"
 #include "sqlite/runs/trace_callback.h"
-#include "sqlite/session/labels.h"
 #include "sqlite/session/session.h"
 #include "sqlite/session/setting_change.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover/identity.h"
 
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/process_start.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover/script.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

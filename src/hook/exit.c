@@ -8,7 +8,6 @@
  */
 #include "hook/exit.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "process/exec.h"

@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "label/pairs.h"

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "base/own_process.h"
 #include "base/sys.h"

@@ -2,7 +2,6 @@
 #include "process/start.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "base/lock.h"
 #include "base/own_process.h"

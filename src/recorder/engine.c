@@ -3,7 +3,6 @@
  * Queries of engines other than SQLite: qp_query_begin() / qp_query_end(), and the
  * small functions for code that only wants to unwind.
  */
-#include "base/code_map.h"
 #include "base/error.h"
 #include "recorder/engine_query.h"
 #include "recorder/process.h"

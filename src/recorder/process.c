@@ -34,7 +34,6 @@
 #include "span/context.h"
 #include "span/site.h"
 #include "settings/settings.h"
-#include "sqlite/calls/hooks.h"
 #include "sqlite/locks/wal.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"

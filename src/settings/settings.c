@@ -8,7 +8,6 @@
  */
 #include "settings/settings.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

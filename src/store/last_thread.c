@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/bounded_wait.h"

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
 #include "queryprof.h"
 #include "settings/settings.h"
 #include "store/store.h"

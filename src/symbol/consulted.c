@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol/consulted.h"
 
-#include <stddef.h>
-
 static consulted_file follower;
 static void *follower_context;
 

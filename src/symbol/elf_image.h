@@ -11,7 +11,6 @@
 
 #include <elf.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -23,7 +23,6 @@
 #include "settings/setting.h"
 #include "symbol/debuginfod.h"
 #include "symbol/lines.h"
-#include "symbol/perf_map.h"
 #include "symbol/sources.h"
 #include "symbol/symbol_table.h"
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <errno.h>
-#include <sys/syscall.h>
 
 #include "base/own_calls.h"
 

@@ -2,7 +2,6 @@
 #include "wire/statement_counts.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/bounded_wait.h"
 #include "base/hot_path.h"

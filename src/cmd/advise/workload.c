@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cmd/advise/drawn.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/ui/complain.h"

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/user.h>
 

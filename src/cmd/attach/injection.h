@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "cmd/attach/target.h"
 #include "wire/attach_request.h"

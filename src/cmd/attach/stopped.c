@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>

@@ -2,7 +2,6 @@
 #include "cmd/export/reader.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd/export/host_frames.h"
 #include "cmd/file/run_sql.h"

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/text.h"
 #include "cmd/file/out_file.h"
 #include "cmd/file/selection.h"
 #include "cmd/http/http.h"

@@ -5,7 +5,6 @@
  * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
  * `record` has started. At the end it is called once more to take its hooks back.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

@@ -2,7 +2,6 @@
 #include "cmd/record/begun_before.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cmd/attach/inspection.h"

@@ -19,7 +19,6 @@
 
 #include "cmd/ui/limits.h"
 #include "cmd/ui/progress.h"
-#include "cmd/ui/terminal.h"
 
 static struct {
 	FILE *terminal; /* stdout as it was; NULL: no pager was begun */

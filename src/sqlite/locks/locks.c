@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/lock.h"
-#include "base/hot_path.h"
 #include "collect/state.h"
 #include "handler/ring.h"
 #include "hook/hook.h"

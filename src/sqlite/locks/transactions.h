@@ -9,7 +9,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "sqlite/session/run.h"
 #include "wire/transaction_record.h"

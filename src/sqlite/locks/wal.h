@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <sqlite3ext.h>
-#include <stdint.h>
 
 #include "handler/thread.h"
 #include "sqlite/locks/wal_index.h"

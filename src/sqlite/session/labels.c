@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/session/labels.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/lock.h"
 

@@ -10,7 +10,6 @@
  */
 #include "store/file/database.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

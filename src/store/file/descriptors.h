@@ -16,8 +16,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 /* Gives the calling thread, and the threads that it makes later, an empty descriptor table. 0, or
  * the errno value of the refused call: then the table may be the host's, and no file may be
  * opened. */

@@ -4,7 +4,6 @@
  * where its identity is, and how an empty database of that shape begins.
  */
 #include <sqlite3.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,11 +24,9 @@
  */
 #include "store/file/wal_index.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

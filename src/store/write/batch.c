@@ -8,7 +8,6 @@
 #include "store/write/batch.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "collect/ring_reader.h"
 #include "query/statement_stats.h"

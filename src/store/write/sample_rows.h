@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "store/file/made_table.h"
 #include "store/write/delays.h"
 #include "store/write/prepared.h"

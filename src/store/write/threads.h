@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/hash_table.h"
 #include "store/write/prepared.h"
 #include "wire/record.h"

@@ -6,9 +6,6 @@
 #include "store/write/writer.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/sys.h"
 #include "store/control/control.h"

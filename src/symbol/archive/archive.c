@@ -8,7 +8,6 @@
  */
 #include "symbol/archive/archive.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
