@@ -18,7 +18,6 @@
 #include "store/write/losses.h"
 #include "store/write/lifecycle.h"
 #include "store/write/connections.h"
-#include "store/write/open_statements.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/query_rows.h"

@@ -6,29 +6,26 @@
 #include "store/write/writer.h"
 #include "wire/query_record.h"
 
-void bytecode_writer_init(struct bytecode_writer *bytecode)
-{
-	*bytecode = (struct bytecode_writer){
-		.sql = {
-			.add.sql = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout) VALUES"
-			           " (:id, :statement, :library, :plan_hash, :first_seen_ns, :layout)"
-			           /* an older version kept none */
-			           " ON CONFLICT DO UPDATE SET layout = excluded.layout WHERE layout = 0",
-			.add_plan.sql = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (:plan_hash, :plan)",
-			.add_node.sql = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared) VALUES"
-			                " (:program, :node, :parent, :detail, :compared)",
-			.add_opcode.sql =
-				"INSERT OR IGNORE INTO program_opcodes (program, node, address, opcode, p1, p2, p3, p5)"
-				" VALUES (:program, :node, :address, :opcode, :p1, :p2, :p3, :p5)",
-			.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows) VALUES"
-			                " (:query, :node, :loops, :rows)",
-			.add_missing.sql = "INSERT OR REPLACE INTO missing_plans (program, reason)"
-			                   " SELECT :program, :reason"
-			                   " WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = :program)",
-			.remove_missing.sql = "DELETE FROM missing_plans WHERE program = :program",
-		},
-	};
-}
+const struct bytecode_writer bytecode_writer_new = {
+	.sql = {
+		.add.sql = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout) VALUES"
+		           " (:id, :statement, :library, :plan_hash, :first_seen_ns, :layout)"
+		           /* an older version kept none */
+		           " ON CONFLICT DO UPDATE SET layout = excluded.layout WHERE layout = 0",
+		.add_plan.sql = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (:plan_hash, :plan)",
+		.add_node.sql = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared) VALUES"
+		                " (:program, :node, :parent, :detail, :compared)",
+		.add_opcode.sql =
+			"INSERT OR IGNORE INTO program_opcodes (program, node, address, opcode, p1, p2, p3, p5)"
+			" VALUES (:program, :node, :address, :opcode, :p1, :p2, :p3, :p5)",
+		.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows) VALUES"
+		                " (:query, :node, :loops, :rows)",
+		.add_missing.sql = "INSERT OR REPLACE INTO missing_plans (program, reason)"
+		                   " SELECT :program, :reason"
+		                   " WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = :program)",
+		.remove_missing.sql = "DELETE FROM missing_plans WHERE program = :program",
+	},
+};
 
 static int run(struct writer *writer, struct prepared *prepared)
 {

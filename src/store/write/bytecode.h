@@ -15,7 +15,7 @@ struct bytecode_writer {
 	} sql;
 };
 
-void bytecode_writer_init(struct bytecode_writer *bytecode);
+extern const struct bytecode_writer bytecode_writer_new;
 
 /* SQLITE_OK or the error, like all functions that take a record. */
 int bytecode_add(struct writer *writer, const struct bytecode_record *record);

@@ -13,22 +13,14 @@ struct known_call_stack {
 	int64_t row;
 };
 
-void call_stack_writer_init(struct call_stack_writer *stacks)
-{
-	*stacks = (struct call_stack_writer){
-		.known = HASH_TABLE_OF(struct known_call_stack, 1 << 14),
-		.sql = {
-			.find.sql = "SELECT id FROM call_stacks WHERE hash = :hash AND frames = :frames",
-			.add.sql = "INSERT INTO call_stacks (hash, frames, caller, caller_function)"
-			           " VALUES (:hash, :frames, :caller, :caller_function)",
-		},
-	};
-}
-
-void call_stack_writer_free(struct call_stack_writer *stacks)
-{
-	hash_table_free(&stacks->known);
-}
+const struct call_stack_writer call_stack_writer_new = {
+	.known = HASH_TABLE_OF(struct known_call_stack, 1 << 14),
+	.sql = {
+		.find.sql = "SELECT id FROM call_stacks WHERE hash = :hash AND frames = :frames",
+		.add.sql = "INSERT INTO call_stacks (hash, frames, caller, caller_function)"
+		           " VALUES (:hash, :frames, :caller, :caller_function)",
+	},
+};
 
 /* The newest frame of the application; if there is none, the newest one. False: the stack has no frame. */
 static bool find_caller(const char *bytes, size_t size, struct call_frame_view *caller)

@@ -16,8 +16,7 @@ struct call_stack_writer {
 	} sql;
 };
 
-void call_stack_writer_init(struct call_stack_writer *stacks);
-void call_stack_writer_free(struct call_stack_writer *stacks);
+extern const struct call_stack_writer call_stack_writer_new;
 
 /* The row's number, > 0, or minus SQLite's code. `bytes`: as in wire/call_frame.h. 0: there is no frame. */
 int64_t intern_call_stack(struct writer *writer, const char *bytes, size_t size);

@@ -7,30 +7,27 @@
 
 #define ROW_BYTES 120
 
-void checkpoint_writer_init(struct checkpoint_writer *checkpoints)
-{
-	*checkpoints = (struct checkpoint_writer){
-		.sql = {
-			.add_event.sql =
-				"INSERT INTO wal_events (process, session, thread_id, start_ns, duration_ns, event, "
-				"frames, first_frame, last_frame, transactions, page_size, query, statement, database, "
-				"text) VALUES "
-				"(:process, :session, :thread_id, :start_ns, :duration_ns, :event, :frames, :first_frame, "
-				":last_frame, :transactions, :page_size, :query, :statement, :database, :text)",
-			.add_checkpoint.sql =
-				"INSERT INTO wal_checkpoints (process, session, thread_id, start_ns, duration_ns, cpu_ns, "
-				"write_ns, wal_sync_ns, database_sync_ns, stopped_ns, bytes, result, mode, origin, "
-				"frames, copied_before, copied_after, page_size, obstacle, mark, mark_frame, holder, "
-				"holder_session, holder_process_id, holder_thread_id, holder_transaction, "
-				"holder_since_ns, query, statement, database, text, holder_query) VALUES (:process, :session, "
-				":thread_id, :start_ns, :duration_ns, :cpu_ns, :write_ns, :wal_sync_ns, "
-				":database_sync_ns, :stopped_ns, :bytes, :result, :mode, :origin, :frames, "
-				":copied_before, :copied_after, :page_size, :obstacle, :mark, :mark_frame, :holder, "
-				":holder_session, :holder_process_id, :holder_thread_id, :holder_transaction, "
-				":holder_since_ns, :query, :statement, :database, :text, :holder_query)",
-		},
-	};
-}
+const struct checkpoint_writer checkpoint_writer_new = {
+	.sql = {
+		.add_event.sql =
+			"INSERT INTO wal_events (process, session, thread_id, start_ns, duration_ns, event, "
+			"frames, first_frame, last_frame, transactions, page_size, query, statement, database, "
+			"text) VALUES "
+			"(:process, :session, :thread_id, :start_ns, :duration_ns, :event, :frames, :first_frame, "
+			":last_frame, :transactions, :page_size, :query, :statement, :database, :text)",
+		.add_checkpoint.sql =
+			"INSERT INTO wal_checkpoints (process, session, thread_id, start_ns, duration_ns, cpu_ns, "
+			"write_ns, wal_sync_ns, database_sync_ns, stopped_ns, bytes, result, mode, origin, "
+			"frames, copied_before, copied_after, page_size, obstacle, mark, mark_frame, holder, "
+			"holder_session, holder_process_id, holder_thread_id, holder_transaction, "
+			"holder_since_ns, query, statement, database, text, holder_query) VALUES (:process, :session, "
+			":thread_id, :start_ns, :duration_ns, :cpu_ns, :write_ns, :wal_sync_ns, "
+			":database_sync_ns, :stopped_ns, :bytes, :result, :mode, :origin, :frames, "
+			":copied_before, :copied_after, :page_size, :obstacle, :mark, :mark_frame, :holder, "
+			":holder_session, :holder_process_id, :holder_thread_id, :holder_transaction, "
+			":holder_since_ns, :query, :statement, :database, :text, :holder_query)",
+	},
+};
 
 int wal_events_add(struct writer *writer, const struct wal_record *record, size_t size)
 {

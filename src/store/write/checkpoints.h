@@ -17,7 +17,7 @@ struct checkpoint_writer {
 	} sql;
 };
 
-void checkpoint_writer_init(struct checkpoint_writer *checkpoints);
+extern const struct checkpoint_writer checkpoint_writer_new;
 
 /* Stores one record. SQLITE_OK or the error. */
 int wal_events_add(struct writer *writer, const struct wal_record *record, size_t size);

@@ -11,27 +11,19 @@
 #include "store/write/span_rows.h"
 #include "store/write/writer.h"
 
-void foreign_span_writer_init(struct foreign_span_writer *spans)
-{
-	*spans = (struct foreign_span_writer){
-		.known = HASH_TABLE_OF(struct hash, 1 << 16),
-		.sql = {
-			/* The trace that query_log shows. */
-			.find_trace.sql =
-				"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
-				" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
-				" LEFT JOIN trace_contexts AS c ON c.id = :context LEFT JOIN statements AS x ON x.id = :statement"
-				" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = :labels",
-			.remove.sql = "DELETE FROM span_batches WHERE trace_hi = :trace_hi AND"
-			              " first_span = :first_span AND id < :id",
-		},
-	};
-}
-
-void foreign_span_writer_free(struct foreign_span_writer *spans)
-{
-	hash_table_free(&spans->known);
-}
+const struct foreign_span_writer foreign_span_writer_new = {
+	.known = HASH_TABLE_OF(struct hash, 1 << 16),
+	.sql = {
+		/* The trace that query_log shows. */
+		.find_trace.sql =
+			"SELECT coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), nullif(g.otel_trace_id, '')),"
+			" coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id) FROM (SELECT 1)"
+			" LEFT JOIN trace_contexts AS c ON c.id = :context LEFT JOIN statements AS x ON x.id = :statement"
+			" LEFT JOIN label_sets AS h ON h.id = x.labels LEFT JOIN label_sets AS g ON g.id = :labels",
+		.remove.sql = "DELETE FROM span_batches WHERE trace_hi = :trace_hi AND"
+		              " first_span = :first_span AND id < :id",
+	},
+};
 
 static struct hash key_of(const struct span_link *trace, struct query_key query)
 {

@@ -25,8 +25,7 @@ struct foreign_span_writer {
 	} sql;
 };
 
-void foreign_span_writer_init(struct foreign_span_writer *spans);
-void foreign_span_writer_free(struct foreign_span_writer *spans);
+extern const struct foreign_span_writer foreign_span_writer_new;
 
 /* The span of a query, as a record. */
 struct foreign_span {

@@ -29,33 +29,30 @@ struct known_text {
 	char *text; /* NULL: the set was freed */
 };
 
-void label_writer_init(struct label_writer *labels)
-{
-	*labels = (struct label_writer){
-		.known = HASH_TABLE_OF(struct known_labels, 1 << 16),
-		.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
-		.texts = HASH_TABLE_OF(struct known_text, SIZE_MAX),
-		.sql = {
-			.find.sql = "SELECT id FROM label_sets WHERE hash = :hash",
-			.add.sql = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id) VALUES"
-			           " (:hash, :epoch, :labels, :units, :otel_trace_id, :otel_span_id)",
-			.text.sql = "SELECT labels || units FROM label_sets WHERE id = :id",
-			.touch.sql = "UPDATE label_sets SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
-			.add_value.sql = "INSERT OR IGNORE INTO label_values (labels, key, value, unit, member) VALUES"
-			                 " (:labels, :key, :value, :unit, :member)",
-			.add_use.sql = "INSERT OR IGNORE INTO label_uses"
-			               " (process, trampoline, from_ns, until_ns, labels, address) VALUES"
-			               " (:process, :trampoline, :from_ns, :until_ns, :labels, :address)",
-			.end_use.sql = "UPDATE label_uses SET until_ns = :until_ns WHERE process = :process"
-			               " AND trampoline = :trampoline AND from_ns = :from_ns",
-			.find_context.sql = "SELECT id FROM trace_contexts WHERE otel_span_id = :otel_span_id"
-			                    " AND otel_trace_id = :otel_trace_id",
-			.add_context.sql = "INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES"
-			                   " (:otel_span_id, :otel_trace_id, :epoch)",
-			.touch_context.sql = "UPDATE trace_contexts SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
-		},
-	};
-}
+const struct label_writer label_writer_new = {
+	.known = HASH_TABLE_OF(struct known_labels, 1 << 16),
+	.contexts = HASH_TABLE_OF(struct known_labels, 1 << 14),
+	.texts = HASH_TABLE_OF(struct known_text, SIZE_MAX),
+	.sql = {
+		.find.sql = "SELECT id FROM label_sets WHERE hash = :hash",
+		.add.sql = "INSERT INTO label_sets (hash, epoch, labels, units, otel_trace_id, otel_span_id) VALUES"
+		           " (:hash, :epoch, :labels, :units, :otel_trace_id, :otel_span_id)",
+		.text.sql = "SELECT labels || units FROM label_sets WHERE id = :id",
+		.touch.sql = "UPDATE label_sets SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
+		.add_value.sql = "INSERT OR IGNORE INTO label_values (labels, key, value, unit, member) VALUES"
+		                 " (:labels, :key, :value, :unit, :member)",
+		.add_use.sql = "INSERT OR IGNORE INTO label_uses"
+		               " (process, trampoline, from_ns, until_ns, labels, address) VALUES"
+		               " (:process, :trampoline, :from_ns, :until_ns, :labels, :address)",
+		.end_use.sql = "UPDATE label_uses SET until_ns = :until_ns WHERE process = :process"
+		               " AND trampoline = :trampoline AND from_ns = :from_ns",
+		.find_context.sql = "SELECT id FROM trace_contexts WHERE otel_span_id = :otel_span_id"
+		                    " AND otel_trace_id = :otel_trace_id",
+		.add_context.sql = "INSERT INTO trace_contexts (otel_span_id, otel_trace_id, epoch) VALUES"
+		                   " (:otel_span_id, :otel_trace_id, :epoch)",
+		.touch_context.sql = "UPDATE trace_contexts SET epoch = :epoch WHERE id = :id AND epoch <> :epoch",
+	},
+};
 
 static void free_text(void *context, void *known)
 {

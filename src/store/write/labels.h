@@ -25,7 +25,7 @@ struct label_writer {
 	} sql;
 };
 
-void label_writer_init(struct label_writer *labels);
+extern const struct label_writer label_writer_new;
 void label_writer_free(struct label_writer *labels);
 void label_writer_forget(struct label_writer *labels);
 

@@ -11,7 +11,6 @@
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/connections.h"
-#include "store/write/open_statements.h"
 #include "store/write/space.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
@@ -42,7 +41,6 @@
 	PART(counters, counter_writer)                                                                       \
 	PART(locks, lock_writer)                                                                             \
 	PART(checkpoints, checkpoint_writer)                                                                 \
-	PART(open_statements, open_statements_writer)                                                        \
 	PART(connections, connection_writer)                                                                 \
 	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
@@ -55,7 +53,7 @@ struct writer_parts {
 /* --- memory ------------------------------------------------------------------------- */
 
 #define POINT_TO_PART(name, type) writer->name = &writer->parts->name;
-#define INIT_PART(name, type) type##_init(writer->name);
+#define INIT_PART(name, type) *writer->name = type##_new;
 
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context)
 {
@@ -66,7 +64,7 @@ bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *co
 	PARTS(POINT_TO_PART)
 	writer_init_transaction(writer);
 	PARTS(INIT_PART)
-	if (!writer->samples->pending) {
+	if (!sample_writer_reserve(writer->samples)) {
 		writer_free(writer);
 		return false;
 	}
@@ -81,17 +79,19 @@ void writer_free(struct writer *writer)
 	writer->failure = NULL;
 	if (!writer->parts)
 		return;
-	thread_writer_free(writer->threads);
-	stack_writer_free(writer->stacks);
-	module_writer_free(writer->modules);
-	call_stack_writer_free(writer->call_stacks);
-	text_writer_free(writer->texts);
+	hash_table_free(&writer->threads->known);
+	hash_table_free(&writer->threads->series);
+	hash_table_free(&writer->stacks->known);
+	hash_table_free(&writer->modules->known);
+	hash_table_free(&writer->call_stacks->known);
+	hash_table_free(&writer->texts->known);
+	hash_table_free(&writer->texts->libraries);
 	query_writer_free(writer->queries);
 	sample_writer_free(writer->samples);
 	label_writer_free(writer->labels);
 	span_writer_free(writer->spans);
 	span_row_writer_free(writer->span_rows);
-	foreign_span_writer_free(writer->foreign_spans);
+	hash_table_free(&writer->foreign_spans->known);
 	span_site_writer_free(writer->span_sites);
 	free(writer->parts);
 	writer->parts = NULL;

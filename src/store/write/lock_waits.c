@@ -8,40 +8,37 @@
 
 #define ROW_BYTES 150
 
-void lock_writer_init(struct lock_writer *locks)
-{
-	*locks = (struct lock_writer){
-		.sql = {
-			.add_wait.sql =
-				"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
-				" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
-				" holder_transaction, tries, code, own_transaction, own_age_ns, own_query) SELECT :query,"
-				" :start_ns, :wait_ns, :lock, :refused, :thread_id, :process, :database, :holder,"
-				" :holder_query, :holder_session, :holder_process_id, :holder_thread_id,"
-				" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query"
-				/* What is open is copied before the records, so it may have ended among these. */
-				" WHERE :refused <> 2 OR NOT EXISTS (SELECT 1 FROM waits_for_locks WHERE process = :process"
-				" AND thread_id = :thread_id AND start_ns = :start_ns)",
-			.lengthen.sql = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, :wait_ns) WHERE refused = 2 AND"
-			                " process = :process AND thread_id = :thread_id AND start_ns = (SELECT max(start_ns)"
-			                " FROM waits_for_locks WHERE process = :process AND thread_id = :thread_id)",
-			.remove_open.sql = "DELETE FROM waits_for_locks WHERE process = :process AND"
-			                   " thread_id = :thread_id AND start_ns = :start_ns AND refused = 2",
-			.remove_open_transaction.sql =
-				"DELETE FROM transactions WHERE process = :process AND number = :number AND outcome >= 3"
-				" AND start_ns BETWEEN :start_ns - 5000000000 AND :start_ns + 5000000000",
-			.add_transaction.sql =
-				"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
-				" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
-				" first_query, last_query, pending_ns, cpu_ns, idle_cpu_ns, run_delay_ns) SELECT :process, :number, :session, :thread_id,"
-				" :start_ns, :duration_ns, :write_ns, :exclusive_ns, :idle_ns, :statements, :outcome,"
-				" :waited_for, :first, :last, :database, :first_query, :last_query, :pending_ns,"
-				" :cpu_ns, :idle_cpu_ns, :run_delay_ns WHERE :outcome < 3 OR NOT EXISTS (SELECT 1 FROM"
-				" transactions WHERE process = :process AND number = :number AND outcome < 3"
-				" AND start_ns BETWEEN :start_ns - 5000000000 AND :start_ns + 5000000000)",
-		},
-	};
-}
+const struct lock_writer lock_writer_new = {
+	.sql = {
+		.add_wait.sql =
+			"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
+			" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
+			" holder_transaction, tries, code, own_transaction, own_age_ns, own_query) SELECT :query,"
+			" :start_ns, :wait_ns, :lock, :refused, :thread_id, :process, :database, :holder,"
+			" :holder_query, :holder_session, :holder_process_id, :holder_thread_id,"
+			" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query"
+			/* What is open is copied before the records, so it may have ended among these. */
+			" WHERE :refused <> 2 OR NOT EXISTS (SELECT 1 FROM waits_for_locks WHERE process = :process"
+			" AND thread_id = :thread_id AND start_ns = :start_ns)",
+		.lengthen.sql = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, :wait_ns) WHERE refused = 2 AND"
+		                " process = :process AND thread_id = :thread_id AND start_ns = (SELECT max(start_ns)"
+		                " FROM waits_for_locks WHERE process = :process AND thread_id = :thread_id)",
+		.remove_open.sql = "DELETE FROM waits_for_locks WHERE process = :process AND"
+		                   " thread_id = :thread_id AND start_ns = :start_ns AND refused = 2",
+		.remove_open_transaction.sql =
+			"DELETE FROM transactions WHERE process = :process AND number = :number AND outcome >= 3"
+			" AND start_ns BETWEEN :start_ns - 5000000000 AND :start_ns + 5000000000",
+		.add_transaction.sql =
+			"INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns,"
+			" write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for, first, last, database,"
+			" first_query, last_query, pending_ns, cpu_ns, idle_cpu_ns, run_delay_ns) SELECT :process, :number, :session, :thread_id,"
+			" :start_ns, :duration_ns, :write_ns, :exclusive_ns, :idle_ns, :statements, :outcome,"
+			" :waited_for, :first, :last, :database, :first_query, :last_query, :pending_ns,"
+			" :cpu_ns, :idle_cpu_ns, :run_delay_ns WHERE :outcome < 3 OR NOT EXISTS (SELECT 1 FROM"
+			" transactions WHERE process = :process AND number = :number AND outcome < 3"
+			" AND start_ns BETWEEN :start_ns - 5000000000 AND :start_ns + 5000000000)",
+	},
+};
 
 /* The row that was published of it stays. */
 static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)

@@ -18,7 +18,7 @@ struct lock_writer {
 	} sql;
 };
 
-void lock_writer_init(struct lock_writer *locks);
+extern const struct lock_writer lock_writer_new;
 
 /* Stores one record. SQLITE_OK or the error. */
 int lock_waits_add(struct writer *writer, const struct lock_wait_record *record, size_t size);

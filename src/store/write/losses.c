@@ -9,15 +9,12 @@
 #include "store/write/threads.h"
 #include "store/write/writer.h"
 
-void loss_writer_init(struct loss_writer *losses)
-{
-	*losses = (struct loss_writer){
-		.sql = {
-			.add.sql = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals) VALUES"
-			           " (:process, :reason, :first_ns, :last_ns, :samples, :refusals)",
-		},
-	};
-}
+const struct loss_writer loss_writer_new = {
+	.sql = {
+		.add.sql = "INSERT OR REPLACE INTO losses (process, reason, first_ns, last_ns, samples, refusals) VALUES"
+		           " (:process, :reason, :first_ns, :last_ns, :samples, :refusals)",
+	},
+};
 
 static struct loss *find(struct losses *losses, const char *reason)
 {

@@ -26,7 +26,7 @@ struct loss_writer {
 	} sql;
 };
 
-void loss_writer_init(struct loss_writer *losses);
+extern const struct loss_writer loss_writer_new;
 
 struct loss {
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the place is free */

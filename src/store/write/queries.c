@@ -19,48 +19,45 @@
 #define ENDED_MARKS QUERY_LOG_COLUMNS(MARK_STORED, MARK_FILED, WRITER_NOTHING)
 #define ENDED_SETS QUERY_LOG_COLUMNS(SET_STORED, SET_FILED, WRITER_NOTHING)
 
-void query_writer_init(struct query_writer *queries)
-{
-	*queries = (struct query_writer){
-		.known = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* queries_begin_batch() */
-		.earlier = HASH_TABLE_OF(struct known_query, SIZE_MAX),
-		.sql = {
-			.find.sql = "SELECT id FROM queries WHERE query_id = :query_id AND process = :process",
-			.find_own.sql = "SELECT id FROM queries WHERE process = :process AND session = :session"
-			                " AND query_start_ns / 1000000 = :ms AND NOT finished",
-			.add.sql = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, session, batch) VALUES"
-			           " (:id, :query_id, :process, 9223372036854775807, -9223372036854775808, :session, :batch)",
-			.start.sql =
-				"UPDATE queries SET initial = :initial, parent = :parent, statement = :statement,"
-				" query_start_ns = :query_start_ns, thread_id = :thread_id, batch = :batch,"
-				" program = coalesce(nullif(:program, 0), program) WHERE id = :id AND NOT finished",
-			.running.sql = "UPDATE queries SET database = :database, library = :library,"
-			               " query_id = coalesce(nullif(:query_id, ''), query_id),"
-			               " statement = coalesce(nullif(:statement, 0), statement) WHERE id = :id",
-			.end.sql =
-				"INSERT INTO queries (id, query_id, process, first_ns, last_ns" ENDED_NAMES ", finished)"
-				" VALUES (:id, :query_id, :process, :first_ns, :last_ns" ENDED_MARKS ", 1)"
-				" ON CONFLICT (id) DO UPDATE SET"
-				" query_id = excluded.query_id, first_ns = min(first_ns, excluded.first_ns),"
-				" last_ns = max(last_ns, excluded.last_ns), finished = 1" ENDED_SETS,
-			/* The record of the end has better values than the samples, if it arrives. */
-			.range.sql =
-				"UPDATE queries SET first_ns = min(first_ns, :first_ns), last_ns = max(last_ns, :last_ns),"
-				" samples_cpu = samples_cpu + (NOT finished) * :samples_cpu,"
-				" samples_real = samples_real + (NOT finished) * :samples_real,"
-				" weight_cpu = weight_cpu + (NOT finished) * :weight_cpu,"
-				" weight_real = weight_real + (NOT finished) * :weight_real,"
-				" cpu_time_ns = cpu_time_ns + (NOT finished) * :cpu_time_ns, query_duration_ns ="
-				" iif(finished OR NOT statement, query_duration_ns, max(last_ns, :last_ns) - query_start_ns),"
-				/* the content between its calls, as last seen open */
-				" execution_ns = iif(finished OR NOT statement, execution_ns, max(last_ns, :last_ns) -"
-				" query_start_ns - coalesce(iif(:last_ns < last_ns, NULL, :outside_ns), query_duration_ns -"
-				" execution_ns)),"
-				" labels = iif(labels, labels, :labels), context = iif(context, context, :context)"
-				" WHERE id = :id",
-		},
-	};
-}
+const struct query_writer query_writer_new = {
+	.known = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* queries_begin_batch() */
+	.earlier = HASH_TABLE_OF(struct known_query, SIZE_MAX),
+	.sql = {
+		.find.sql = "SELECT id FROM queries WHERE query_id = :query_id AND process = :process",
+		.find_own.sql = "SELECT id FROM queries WHERE process = :process AND session = :session"
+		                " AND query_start_ns / 1000000 = :ms AND NOT finished",
+		.add.sql = "INSERT INTO queries (id, query_id, process, first_ns, last_ns, session, batch) VALUES"
+		           " (:id, :query_id, :process, 9223372036854775807, -9223372036854775808, :session, :batch)",
+		.start.sql =
+			"UPDATE queries SET initial = :initial, parent = :parent, statement = :statement,"
+			" query_start_ns = :query_start_ns, thread_id = :thread_id, batch = :batch,"
+			" program = coalesce(nullif(:program, 0), program) WHERE id = :id AND NOT finished",
+		.running.sql = "UPDATE queries SET database = :database, library = :library,"
+		               " query_id = coalesce(nullif(:query_id, ''), query_id),"
+		               " statement = coalesce(nullif(:statement, 0), statement) WHERE id = :id",
+		.end.sql =
+			"INSERT INTO queries (id, query_id, process, first_ns, last_ns" ENDED_NAMES ", finished)"
+			" VALUES (:id, :query_id, :process, :first_ns, :last_ns" ENDED_MARKS ", 1)"
+			" ON CONFLICT (id) DO UPDATE SET"
+			" query_id = excluded.query_id, first_ns = min(first_ns, excluded.first_ns),"
+			" last_ns = max(last_ns, excluded.last_ns), finished = 1" ENDED_SETS,
+		/* The record of the end has better values than the samples, if it arrives. */
+		.range.sql =
+			"UPDATE queries SET first_ns = min(first_ns, :first_ns), last_ns = max(last_ns, :last_ns),"
+			" samples_cpu = samples_cpu + (NOT finished) * :samples_cpu,"
+			" samples_real = samples_real + (NOT finished) * :samples_real,"
+			" weight_cpu = weight_cpu + (NOT finished) * :weight_cpu,"
+			" weight_real = weight_real + (NOT finished) * :weight_real,"
+			" cpu_time_ns = cpu_time_ns + (NOT finished) * :cpu_time_ns, query_duration_ns ="
+			" iif(finished OR NOT statement, query_duration_ns, max(last_ns, :last_ns) - query_start_ns),"
+			/* the content between its calls, as last seen open */
+			" execution_ns = iif(finished OR NOT statement, execution_ns, max(last_ns, :last_ns) -"
+			" query_start_ns - coalesce(iif(:last_ns < last_ns, NULL, :outside_ns), query_duration_ns -"
+			" execution_ns)),"
+			" labels = iif(labels, labels, :labels), context = iif(context, context, :context)"
+			" WHERE id = :id",
+	},
+};
 
 void query_writer_free(struct query_writer *queries)
 {

@@ -60,7 +60,7 @@ struct query_writer {
 	} sql;
 };
 
-void query_writer_init(struct query_writer *queries);
+extern const struct query_writer query_writer_new;
 void query_writer_free(struct query_writer *queries);
 
 /* Forgets all. */

@@ -36,20 +36,22 @@ struct pending_sample {
 #define SAMPLE_ROW_COLUMNS                                                                                   \
 	"timestamp_ns" TRACE_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING, WRITER_NOTHING)
 
-void sample_writer_init(struct sample_writer *samples)
+const struct sample_writer sample_writer_new = {
+	.sql = {
+		.insert.sql = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
+		              " FROM samples_to_write",
+		.last_time.sql = "SELECT max(timestamp_ns) FROM samples"
+		                 " WHERE timestamp_ns >= :first_ns AND timestamp_ns < :end_ns",
+		.newest.sql = "SELECT max(before_ns, last_ns) FROM batches WHERE process = :process"
+		              " ORDER BY id DESC LIMIT 1",
+		.add_late.sql = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (:timestamp_ns, :batch)",
+	},
+};
+
+bool sample_writer_reserve(struct sample_writer *samples)
 {
-	*samples = (struct sample_writer){
-		.pending = malloc(WRITER_BATCH * sizeof(struct pending_sample)),
-		.sql = {
-			.insert.sql = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
-			              " FROM samples_to_write",
-			.last_time.sql = "SELECT max(timestamp_ns) FROM samples"
-			                 " WHERE timestamp_ns >= :first_ns AND timestamp_ns < :end_ns",
-			.newest.sql = "SELECT max(before_ns, last_ns) FROM batches WHERE process = :process"
-			              " ORDER BY id DESC LIMIT 1",
-			.add_late.sql = "INSERT INTO late_samples (timestamp_ns, batch) VALUES (:timestamp_ns, :batch)",
-		},
-	};
+	samples->pending = malloc(WRITER_BATCH * sizeof(struct pending_sample));
+	return samples->pending != NULL;
 }
 
 void sample_writer_free(struct sample_writer *samples)

@@ -27,8 +27,9 @@ struct sample_writer {
 	} sql;
 };
 
-/* Without memory, `pending` is NULL. */
-void sample_writer_init(struct sample_writer *samples);
+extern const struct sample_writer sample_writer_new;
+/* Memory for `pending`. False: there is none. */
+bool sample_writer_reserve(struct sample_writer *samples);
 void sample_writer_free(struct sample_writer *samples);
 
 /* A batch begins. */

@@ -24,24 +24,16 @@ struct placed_module {
 	int64_t base; /* 0: nowhere */
 };
 
-void module_writer_init(struct module_writer *modules)
-{
-	*modules = (struct module_writer){
-		.known = HASH_TABLE_OF(struct placed_module, 1 << 14),
-		.sql = {
-			.find.sql = "SELECT base FROM modules WHERE build_id = :build_id AND extent = :extent AND"
-			            " (:build_id != '' OR (path = :path AND file_size = :file_size AND mtime_ns = :mtime_ns))",
-			.add.sql = "INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start) VALUES"
-			           " (:build_id, :path, :file_size, :mtime_ns, :base, :extent, :elf_start)",
-			.range_end.sql = "SELECT max(base + extent) FROM modules WHERE base < :end AND base + extent > :start",
-		},
-	};
-}
-
-void module_writer_free(struct module_writer *modules)
-{
-	hash_table_free(&modules->known);
-}
+const struct module_writer module_writer_new = {
+	.known = HASH_TABLE_OF(struct placed_module, 1 << 14),
+	.sql = {
+		.find.sql = "SELECT base FROM modules WHERE build_id = :build_id AND extent = :extent AND"
+		            " (:build_id != '' OR (path = :path AND file_size = :file_size AND mtime_ns = :mtime_ns))",
+		.add.sql = "INSERT INTO modules (build_id, path, file_size, mtime_ns, base, extent, elf_start) VALUES"
+		           " (:build_id, :path, :file_size, :mtime_ns, :base, :extent, :elf_start)",
+		.range_end.sql = "SELECT max(base + extent) FROM modules WHERE base < :end AND base + extent > :start",
+	},
+};
 
 static struct hash module_key(const struct module *module)
 {

@@ -18,8 +18,7 @@ struct module_writer {
 	} sql;
 };
 
-void module_writer_init(struct module_writer *modules);
-void module_writer_free(struct module_writer *modules);
+extern const struct module_writer module_writer_new;
 
 /* The address of the writer's process in the file's address space; 0 on success. */
 int space_map_address(struct writer *writer, uint64_t address, uint32_t generation, uint64_t *placed);

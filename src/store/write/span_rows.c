@@ -6,29 +6,26 @@
 #include "store/write/writer.h"
 #include "wire/span_record.h"
 
-void span_row_writer_init(struct span_row_writer *rows)
-{
-	*rows = (struct span_row_writer){
-		.sql = {
-			.newest.sql = "SELECT max(id) FROM span_batches",
-			/* OR FAIL: the writer rolls everything back on an error, and SQLite keeps
-			 * less state. */
-			.add_rows.sql = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
-			                " FROM span_rows_to_write",
-			.remove_notes.sql = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
-			                    " WHERE trace_lo = :trace_lo AND trace_hi = :trace_hi)"
-			                    " AND batch NOT IN (SELECT batch FROM span_links)",
-			.empty_newest.sql =
-				"UPDATE span_batches SET count = 0, statements = 0, duration_ns = NULL, spans = '[]'"
-				" WHERE id = (SELECT max(id) FROM span_batches)"
-				" AND trace_lo = :trace_lo AND trace_hi = :trace_hi"
-				" AND id NOT IN (SELECT batch FROM span_links) RETURNING id",
-			.remove_trace.sql = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
-			                    " AND (trace_lo = :trace_lo AND trace_hi = :trace_hi"
-			                    " AND id NOT IN (SELECT batch FROM span_links) OR id = :emptied AND spans = '[]')",
-		},
-	};
-}
+const struct span_row_writer span_row_writer_new = {
+	.sql = {
+		.newest.sql = "SELECT max(id) FROM span_batches",
+		/* OR FAIL: the writer rolls everything back on an error, and SQLite keeps
+		 * less state. */
+		.add_rows.sql = "INSERT OR FAIL INTO span_batches (" SPAN_ROW_COLUMNS ") SELECT " SPAN_ROW_COLUMNS
+		                " FROM span_rows_to_write",
+		.remove_notes.sql = "DELETE FROM span_notes WHERE batch IN (SELECT id FROM span_batches"
+		                    " WHERE trace_lo = :trace_lo AND trace_hi = :trace_hi)"
+		                    " AND batch NOT IN (SELECT batch FROM span_links)",
+		.empty_newest.sql =
+			"UPDATE span_batches SET count = 0, statements = 0, duration_ns = NULL, spans = '[]'"
+			" WHERE id = (SELECT max(id) FROM span_batches)"
+			" AND trace_lo = :trace_lo AND trace_hi = :trace_hi"
+			" AND id NOT IN (SELECT batch FROM span_links) RETURNING id",
+		.remove_trace.sql = "DELETE FROM span_batches WHERE id < (SELECT max(id) FROM span_batches)"
+		                    " AND (trace_lo = :trace_lo AND trace_hi = :trace_hi"
+		                    " AND id NOT IN (SELECT batch FROM span_links) OR id = :emptied AND spans = '[]')",
+	},
+};
 
 void span_row_writer_free(struct span_row_writer *rows)
 {

@@ -36,7 +36,7 @@ struct span_row_writer {
 	} sql;
 };
 
-void span_row_writer_init(struct span_row_writer *rows);
+extern const struct span_row_writer span_row_writer_new;
 void span_row_writer_free(struct span_row_writer *rows);
 
 /* The rows that wait, as a virtual table; its data is the struct writer. */

@@ -16,19 +16,16 @@ struct known_span_site {
 	struct span_site_record *record;
 };
 
-void span_site_writer_init(struct span_site_writer *sites)
-{
-	*sites = (struct span_site_writer){
-		.of_code = HASH_TABLE_OF(struct known_span_site, SIZE_MAX), /* the host's code has few */
-		.of_statements = HASH_TABLE_OF(struct known_span_site, 1 << 14),
-		.sql = {
-			.find.sql = "SELECT id FROM span_sites WHERE name = :name AND file = :file AND line = :line"
-			            " AND function = :function AND statement = :statement AND wait = :wait",
-			.add.sql = "INSERT INTO span_sites (name, file, line, function, statement, wait) VALUES"
-			           " (:name, :file, :line, :function, :statement, :wait)",
-		},
-	};
-}
+const struct span_site_writer span_site_writer_new = {
+	.of_code = HASH_TABLE_OF(struct known_span_site, SIZE_MAX), /* the host's code has few */
+	.of_statements = HASH_TABLE_OF(struct known_span_site, 1 << 14),
+	.sql = {
+		.find.sql = "SELECT id FROM span_sites WHERE name = :name AND file = :file AND line = :line"
+		            " AND function = :function AND statement = :statement AND wait = :wait",
+		.add.sql = "INSERT INTO span_sites (name, file, line, function, statement, wait) VALUES"
+		           " (:name, :file, :line, :function, :statement, :wait)",
+	},
+};
 
 static void free_span_site(void *context, void *entry)
 {

@@ -21,7 +21,7 @@ struct span_site_writer {
 	} sql;
 };
 
-void span_site_writer_init(struct span_site_writer *sites);
+extern const struct span_site_writer span_site_writer_new;
 void span_site_writer_free(struct span_site_writer *sites);
 
 /* Forgets the rows of all sites; of statements' sites only: retention may have removed them. */

@@ -21,20 +21,17 @@
 #define WAIT_BYTES 30   /* of a row of span_waits */
 #define REMOVED_MAX 512 /* batches a transaction */
 
-void span_writer_init(struct span_writer *spans)
-{
-	*spans = (struct span_writer){
-		.unkept = HASH_TABLE_OF(struct hash, 1 << 16),
-		.sql = {
-			.add_note.sql = "INSERT INTO span_notes (batch, span, is_event, note) VALUES"
-			                " (:batch, :span, :is_event, :note)",
-			.add_link.sql = "INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES"
-			                " (:batch, :trace_hi, :trace_lo, :parent)",
-			.add_wait.sql = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span) VALUES"
-			                " (:start_ns, :thread, :duration_ns, :span)",
-		},
-	};
-}
+const struct span_writer span_writer_new = {
+	.unkept = HASH_TABLE_OF(struct hash, 1 << 16),
+	.sql = {
+		.add_note.sql = "INSERT INTO span_notes (batch, span, is_event, note) VALUES"
+		                " (:batch, :span, :is_event, :note)",
+		.add_link.sql = "INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES"
+		                " (:batch, :trace_hi, :trace_lo, :parent)",
+		.add_wait.sql = "INSERT OR IGNORE INTO span_waits (start_ns, thread, duration_ns, span) VALUES"
+		                " (:start_ns, :thread, :duration_ns, :span)",
+	},
+};
 
 void span_writer_free(struct span_writer *spans)
 {

@@ -24,7 +24,7 @@ struct span_writer {
 	} sql;
 };
 
-void span_writer_init(struct span_writer *spans);
+extern const struct span_writer span_writer_new;
 void span_writer_free(struct span_writer *spans);
 
 /* Inside a transaction. SQLITE_OK or the error. */

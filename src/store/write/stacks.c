@@ -12,22 +12,14 @@ struct known_stack {
 	uint32_t generation; /* of the code map that its addresses were read with */
 };
 
-void stack_writer_init(struct stack_writer *stacks)
-{
-	*stacks = (struct stack_writer){
-		.known = HASH_TABLE_OF(struct known_stack, 1 << 18),
-		.sql = {
-			.find.sql = "SELECT id FROM stacks WHERE hash = :hash AND trace = :trace",
-			.add.sql = "INSERT INTO stacks (hash, epoch, trace) VALUES (:hash, :epoch, :trace)",
-			.touch.sql = "UPDATE stacks SET epoch = :epoch WHERE id = :id",
-		},
-	};
-}
-
-void stack_writer_free(struct stack_writer *stacks)
-{
-	hash_table_free(&stacks->known);
-}
+const struct stack_writer stack_writer_new = {
+	.known = HASH_TABLE_OF(struct known_stack, 1 << 18),
+	.sql = {
+		.find.sql = "SELECT id FROM stacks WHERE hash = :hash AND trace = :trace",
+		.add.sql = "INSERT INTO stacks (hash, epoch, trace) VALUES (:hash, :epoch, :trace)",
+		.touch.sql = "UPDATE stacks SET epoch = :epoch WHERE id = :id",
+	},
+};
 
 struct removed_stacks {
 	int64_t epoch;

@@ -18,8 +18,7 @@ struct stack_writer {
 	} sql;
 };
 
-void stack_writer_init(struct stack_writer *stacks);
-void stack_writer_free(struct stack_writer *stacks);
+extern const struct stack_writer stack_writer_new;
 
 /* Forgets the rows that were last used before the epoch. */
 void stack_writer_forget(struct stack_writer *stacks, int64_t epoch);

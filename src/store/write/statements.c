@@ -18,28 +18,25 @@
 
 #define PART_SUM(name) name " = " name " + excluded." name ", "
 
-void counter_writer_init(struct counter_writer *counters)
-{
-	*counters = (struct counter_writer){
-		.sql = {
-			.add.sql = STATEMENTS_UPSERT,
-			.add_part.sql =
-				"INSERT INTO statement_parts (normalized_query_hash, database, program, layout, period,"
-				" labels, calls, errors, rows, execution_time_ns, cpu_time_ns, duration_ns, nested_time_ns,"
-				" nested_cpu_time_ns, max_ns, first_seen_ns, last_seen_ns)"
-				" VALUES (:normalized_query_hash, :database, :program, :layout, :period,"
-				" coalesce((SELECT labels FROM statements WHERE id = :statement), 0), :calls, :errors, :rows,"
-				" :execution_time_ns, :cpu_time_ns, :duration_ns, :nested_time_ns, :nested_cpu_time_ns, :max_ns,"
-				" :first_seen_ns, :last_seen_ns) ON CONFLICT DO UPDATE SET "
-				PART_SUM("calls") PART_SUM("errors") PART_SUM("rows") PART_SUM("execution_time_ns")
-				PART_SUM("cpu_time_ns") PART_SUM("duration_ns") PART_SUM("nested_time_ns")
-				PART_SUM("nested_cpu_time_ns")
-				"max_ns = max(max_ns, excluded.max_ns),"
-				" first_seen_ns = min(first_seen_ns, excluded.first_seen_ns),"
-				" last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)",
-		},
-	};
-}
+const struct counter_writer counter_writer_new = {
+	.sql = {
+		.add.sql = STATEMENTS_UPSERT,
+		.add_part.sql =
+			"INSERT INTO statement_parts (normalized_query_hash, database, program, layout, period,"
+			" labels, calls, errors, rows, execution_time_ns, cpu_time_ns, duration_ns, nested_time_ns,"
+			" nested_cpu_time_ns, max_ns, first_seen_ns, last_seen_ns)"
+			" VALUES (:normalized_query_hash, :database, :program, :layout, :period,"
+			" coalesce((SELECT labels FROM statements WHERE id = :statement), 0), :calls, :errors, :rows,"
+			" :execution_time_ns, :cpu_time_ns, :duration_ns, :nested_time_ns, :nested_cpu_time_ns, :max_ns,"
+			" :first_seen_ns, :last_seen_ns) ON CONFLICT DO UPDATE SET "
+			PART_SUM("calls") PART_SUM("errors") PART_SUM("rows") PART_SUM("execution_time_ns")
+			PART_SUM("cpu_time_ns") PART_SUM("duration_ns") PART_SUM("nested_time_ns")
+			PART_SUM("nested_cpu_time_ns")
+			"max_ns = max(max_ns, excluded.max_ns),"
+			" first_seen_ns = min(first_seen_ns, excluded.first_seen_ns),"
+			" last_seen_ns = max(last_seen_ns, excluded.last_seen_ns)",
+	},
+};
 
 #define bind_INTEGER bind_number
 #define bind_REAL bind_real

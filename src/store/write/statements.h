@@ -21,7 +21,7 @@ struct counter_writer {
 	} sql;
 };
 
-void counter_writer_init(struct counter_writer *counters);
+extern const struct counter_writer counter_writer_new;
 
 /* Inside a transaction: adds the changes since the last time, and keeps the number of rows within
  * log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */

@@ -12,31 +12,22 @@ struct known_text {
 	int64_t row;
 };
 
-void text_writer_init(struct text_writer *texts)
-{
-	*texts = (struct text_writer){
-		.known = HASH_TABLE_OF(struct known_text, 1 << 14),
-		.libraries = HASH_TABLE_OF(struct known_text, 16),
-		.sql = {
-			.find.sql = "SELECT id FROM statements WHERE hash = :hash AND query = :query AND is_cut = :is_cut",
-			.add.sql = "INSERT INTO statements (hash, query, is_cut, normalized_query_hash, labels) VALUES"
-			           " (:hash, :query, :is_cut, :normalized_query_hash, :labels)",
-			.remove_unused.sql =
-				"DELETE FROM statements WHERE id = :id"
-				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = :id)"
-				" AND NOT EXISTS (SELECT 1 FROM programs WHERE statement = :id)"
-				" AND NOT EXISTS (SELECT 1 FROM statement_counters WHERE statement = :id)",
-			.find_library.sql = "SELECT id FROM libraries WHERE path = :path AND version = :version",
-			.add_library.sql = "INSERT INTO libraries (path, version) VALUES (:path, :version)",
-		},
-	};
-}
-
-void text_writer_free(struct text_writer *texts)
-{
-	hash_table_free(&texts->known);
-	hash_table_free(&texts->libraries);
-}
+const struct text_writer text_writer_new = {
+	.known = HASH_TABLE_OF(struct known_text, 1 << 14),
+	.libraries = HASH_TABLE_OF(struct known_text, 16),
+	.sql = {
+		.find.sql = "SELECT id FROM statements WHERE hash = :hash AND query = :query AND is_cut = :is_cut",
+		.add.sql = "INSERT INTO statements (hash, query, is_cut, normalized_query_hash, labels) VALUES"
+		           " (:hash, :query, :is_cut, :normalized_query_hash, :labels)",
+		.remove_unused.sql =
+			"DELETE FROM statements WHERE id = :id"
+			" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = :id)"
+			" AND NOT EXISTS (SELECT 1 FROM programs WHERE statement = :id)"
+			" AND NOT EXISTS (SELECT 1 FROM statement_counters WHERE statement = :id)",
+		.find_library.sql = "SELECT id FROM libraries WHERE path = :path AND version = :version",
+		.add_library.sql = "INSERT INTO libraries (path, version) VALUES (:path, :version)",
+	},
+};
 
 static struct prepared *bind_statement(struct writer *writer, struct prepared *prepared, struct hash key,
                                        const char *text, size_t size, bool is_cut)

@@ -19,8 +19,7 @@ struct text_writer {
 	} sql;
 };
 
-void text_writer_init(struct text_writer *texts);
-void text_writer_free(struct text_writer *texts);
+extern const struct text_writer text_writer_new;
 
 /* The row's number, > 0, or minus SQLite's code. `stays`: the row will not be removed as unused.
  * `shape`: normalize_hash() of the whole text, 0: of this one. */

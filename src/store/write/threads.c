@@ -18,36 +18,27 @@ struct known_series {
 	int64_t row, epoch;
 };
 
-void thread_writer_init(struct thread_writer *threads)
-{
-	*threads = (struct thread_writer){
-		.known = HASH_TABLE_OF(struct known_thread, 1 << 15),
-		.series = HASH_TABLE_OF(struct known_series, 1 << 15),
-		.sql = {
-			.find_process.sql = "SELECT id FROM processes WHERE hostname = :hostname AND process_id = :process_id"
-			                    " AND start_time_ns = :start_time_ns",
-			.add_process.sql = "INSERT INTO processes (hostname, process_id, start_time_ns, executable, script)"
-			                   " VALUES (:hostname, :process_id, :start_time_ns, :executable, :script)",
-			.find.sql = "SELECT id FROM threads WHERE process = :process AND thread_id = :thread_id"
-			            " AND thread_name = :thread_name",
-			.add.sql = "INSERT INTO threads (process, thread_id, thread_name) VALUES"
-			           " (:process, :thread_id, :thread_name)",
-			.newest.sql = "SELECT id FROM threads WHERE process = :process AND thread_id = :thread_id"
-			              " ORDER BY id DESC LIMIT 1",
-			.find_series.sql = "SELECT id FROM series WHERE thread = :thread AND trace_type = :trace_type"
-			                   " AND period_ns = :period_ns AND stretch = :stretch",
-			.add_series.sql = "INSERT INTO series (thread, trace_type, period_ns, stretch, epoch, unit) VALUES"
-			                  " (:thread, :trace_type, :period_ns, :stretch, :epoch, :unit)",
-			.touch_series.sql = "UPDATE series SET epoch = :epoch WHERE id = :id",
-		},
-	};
-}
-
-void thread_writer_free(struct thread_writer *threads)
-{
-	hash_table_free(&threads->known);
-	hash_table_free(&threads->series);
-}
+const struct thread_writer thread_writer_new = {
+	.known = HASH_TABLE_OF(struct known_thread, 1 << 15),
+	.series = HASH_TABLE_OF(struct known_series, 1 << 15),
+	.sql = {
+		.find_process.sql = "SELECT id FROM processes WHERE hostname = :hostname AND process_id = :process_id"
+		                    " AND start_time_ns = :start_time_ns",
+		.add_process.sql = "INSERT INTO processes (hostname, process_id, start_time_ns, executable, script)"
+		                   " VALUES (:hostname, :process_id, :start_time_ns, :executable, :script)",
+		.find.sql = "SELECT id FROM threads WHERE process = :process AND thread_id = :thread_id"
+		            " AND thread_name = :thread_name",
+		.add.sql = "INSERT INTO threads (process, thread_id, thread_name) VALUES"
+		           " (:process, :thread_id, :thread_name)",
+		.newest.sql = "SELECT id FROM threads WHERE process = :process AND thread_id = :thread_id"
+		              " ORDER BY id DESC LIMIT 1",
+		.find_series.sql = "SELECT id FROM series WHERE thread = :thread AND trace_type = :trace_type"
+		                   " AND period_ns = :period_ns AND stretch = :stretch",
+		.add_series.sql = "INSERT INTO series (thread, trace_type, period_ns, stretch, epoch, unit) VALUES"
+		                  " (:thread, :trace_type, :period_ns, :stretch, :epoch, :unit)",
+		.touch_series.sql = "UPDATE series SET epoch = :epoch WHERE id = :id",
+	},
+};
 
 static void forget_thread_row(void *context, void *entry)
 {

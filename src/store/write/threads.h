@@ -29,8 +29,7 @@ struct thread_writer {
 	} sql;
 };
 
-void thread_writer_init(struct thread_writer *threads);
-void thread_writer_free(struct thread_writer *threads);
+extern const struct thread_writer thread_writer_new;
 
 /* Forgets the rows. Names remain, because they arrive only once, from the ring. */
 void thread_writer_forget(struct thread_writer *threads);

@@ -78,7 +78,6 @@ struct writer {
 	struct counter_writer *counters;
 	struct lock_writer *locks;
 	struct checkpoint_writer *checkpoints;
-	struct open_statements_writer *open_statements;
 	struct connection_writer *connections;
 	struct bytecode_writer *bytecode;
 	struct loss_writer *losses;
