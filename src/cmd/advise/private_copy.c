@@ -20,6 +20,7 @@
 #include "cmd/ui/complain.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/ui/progress.h"
+#include "store/file/database.h"
 #include "store/file/lock_bytes.h"
 
 #define LIVE_WAIT_MS 5000 /* for a lock of another process */
@@ -77,8 +78,7 @@ static bool has_open(const char *process, const struct source *source)
 static int complain_of_use(const struct source *source, const char *who)
 {
 	return complain("%s: %s: %s; a copy could be of two moments. Stop it, or give --live, which locks "
-	                "the database for "
-	                "reading while it is copied",
+	                "the database for reading while it is copied",
 	                source->command, source->given, who);
 }
 
@@ -140,8 +140,7 @@ static int check_file(const struct source *source)
 	if (source->fds[JOURNAL] >= 0 &&
 	    has_super_journal(source->fds[JOURNAL], source->states[JOURNAL].st_size))
 		return complain("%s: %s-journal: belongs to an unfinished transaction over several "
-		                "databases; open the "
-		                "database with sqlite3, which ends that, and try again",
+		                "databases; open the database with sqlite3, which ends that, and try again",
 		                source->command, source->given);
 	return COMMAND_FINE;
 }
@@ -315,8 +314,7 @@ static int copy_unused(struct source *source, struct private_copies *copies)
 	return result;
 }
 
-/* --- of a database in use ---------------------------------------------------------------------------------
- */
+/* --- of a database in use ------------------------------------------------------------------------------- */
 
 /* SQLite's own backup in one step, which is one read transaction. */
 static int back_up(const struct source *source, sqlite3 *from, const char *path)
@@ -338,18 +336,6 @@ static int back_up(const struct source *source, sqlite3 *from, const char *path)
 	return code ? COMMAND_FAILED : COMMAND_FINE;
 }
 
-static bool is_wal(sqlite3 *db)
-{
-	sqlite3_stmt *row = NULL;
-	bool is = false;
-
-	if (sqlite3_prepare_v2(db, "PRAGMA journal_mode", -1, &row, NULL) == SQLITE_OK &&
-	    sqlite3_step(row) == SQLITE_ROW)
-		is = !strcmp((const char *)sqlite3_column_text(row, 0), "wal");
-	sqlite3_finalize(row);
-	return is;
-}
-
 /* The first copy by SQLite, the others of it. No descriptor of the database may be closed while SQLite has
  * locks. */
 static int copy_live(const struct source *source, struct private_copies *copies)
@@ -365,7 +351,8 @@ static int copy_live(const struct source *source, struct private_copies *copies)
 		return COMMAND_FAILED;
 	if (sqlite3_open_v2(source->given, &from, SQLITE_OPEN_READONLY, "unix") == SQLITE_OK) {
 		sqlite3_busy_timeout(from, LIVE_WAIT_MS);
-		const bool wal = is_wal(from);
+		const bool wal =
+			database_number(from, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0);
 		const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 
 		result = back_up(source, from, copies->paths[0]);

@@ -78,16 +78,8 @@ static int64_t number(const char *text, int64_t otherwise)
 /* Another file is sent from its beginning, so an error is not taken for one. A command_result. */
 static int read_identity(const struct push_file *file, int64_t *identity)
 {
-	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(file->db, "SELECT identity FROM state", -1, &row, NULL);
-
-	if (code == SQLITE_OK)
-		code = sqlite3_step(row);
-	*identity = code == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-	int result =
-		code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
-	sqlite3_finalize(row);
-	return result;
+	*identity = database_number(file->db, "SELECT identity FROM state", 0);
+	return *identity ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 }
 
 /* Finds the rows before the file's own end, and not too many of them. A command_result. */
