@@ -249,9 +249,8 @@ const struct command command_advise = {
 		"advise copies the database, its log and its journal as bytes into a folder in TMPDIR, and "
 		"removes the folder at the end. It writes, creates and locks nothing next to the database. "
 		"If a process has the database open, advise refuses, unless --live is given. It cannot see "
-		"which files the "
-		"processes of other users have open, but it sees their locks, and it refuses if the files "
-		"change meanwhile.\n\n"
+		"which files the processes of other users have open, but it sees their locks, and it refuses "
+		"if the files change meanwhile.\n\n"
 		"Statements run with the values of their parameters if these were recorded (record "
 		"--setting log_query_parameters=1), otherwise with values from the columns that they are "
 		"compared with. Writes are rolled back after each run, and measured without their commit. If "
@@ -262,13 +261,11 @@ const struct command command_advise = {
 		"pages are in the cache of the kernel; waits for a disk are not in these times. `saved` is "
 		"for all recorded runs. advise measures with queryprof's own SQLite, which may plan "
 		"differently from the program's.\n\n"
-		"Candidates are indexes of columns that the statements compare, sort and group by, also "
-		"with all other columns that they read, and of foreign keys. If a "
-		"statement compares a column with a constant in its text, advise also tries partial indexes, "
-		"of the "
-		"rows with that constant. "
-		"advise proposes to drop an index that no statement's plan uses if writes save time without "
-		"it, unless it is unique or for a foreign key.",
+		"Candidates are indexes of columns that the statements compare, sort and group by, also with "
+		"all other columns that they read, and of foreign keys. If a statement compares a column "
+		"with a constant in its text, advise also tries partial indexes, of the rows with that "
+		"constant. advise proposes to drop an index that no statement's plan uses if writes save "
+		"time without it, unless it is unique or for a foreign key.",
 	.examples = "  queryprof advise app.trace --database app.db\n"
 		    "  queryprof advise app.trace --database app.db --for 5min --format json\n",
 	.options = options,

@@ -292,8 +292,7 @@ static int print_plan(const struct way *way, const struct private_copies *copies
 		result = node_times_print(trace, title);
 		if (!result && error > NODE_TIMES_ERROR)
 			printf("the error of a node that takes 1 %% or more is up to %.0f %% of its time: "
-			       "--for TIME gives "
-			       "more\n",
+			       "--for TIME gives more\n",
 			       100 * error);
 		free(title);
 	} else {
@@ -375,25 +374,18 @@ const struct command command_analyze = {
 	.summary = "Runs a statement on a copy, and shows its plan with measured times",
 	.details =
 		"Runs the statement again and again on a private copy of the database, until the standard "
-		"error of "
-		"each node of the plan that takes 1 % of the time or more is below 5 % of the node's time. "
-		"Prints the "
-		"CPU time of a run, and the plan (see plan) with wall times.\n\n"
+		"error of each node of the plan that takes 1 % of the time or more is below 5 % of the "
+		"node's time. Prints the CPU time of a run, and the plan (see plan) with wall times.\n\n"
 		"--against and --pragma are other ways to run the statement. Each is compared with the "
-		"first: both run in "
-		"turns, so what disturbs one disturbs the other. `difference` is that of the CPU time, with "
-		"one standard "
-		"error. The verdict is `faster` or `slower` if the difference is at least 1 % and three "
-		"standard errors, "
-		"else `no difference`. `OTHER ROWS` means that the two do not return the same.\n\n"
+		"first: both run in turns, so what disturbs one disturbs the other. `difference` is that of "
+		"the CPU time, with one standard error. The verdict is `faster` or `slower` if the "
+		"difference is at least 1 % and three standard errors, else `no difference`. `OTHER ROWS` "
+		"means that the two do not return the same.\n\n"
 		"The database, its log and its journal are copied as bytes into a folder in TMPDIR, which is "
-		"removed at the "
-		"end. Nothing next to the database is written, created or locked. If a process has the "
-		"database open, analyze "
-		"refuses, unless --live is given. Writes are rolled back after each run, and measured "
-		"without their "
-		"commit. All pages are in the cache of the kernel; waits for a disk are not in these "
-		"times.\n\n"
+		"removed at the end. Nothing next to the database is written, created or locked. If a "
+		"process has the database open, analyze refuses, unless --live is given. Writes are rolled "
+		"back after each run, and measured without their commit. All pages are in the cache of the "
+		"kernel; waits for a disk are not in these times.\n\n"
 		"analyze uses queryprof's own SQLite, which may plan differently from the program's. The "
 		"statement cannot attach "
 		"a database, change the schema or a setting, or use functions and extensions of the program.",

@@ -39,16 +39,14 @@ struct frames *frames_open(const struct target *target)
 
 /* Functions of libc in which a thread waits, or passes through, and holds no lock of libc's. */
 static const char harmless[] =
-	"__close __connect __fcntl64 __nanosleep __open __poll __pread64 __pwrite64 __read "
-	"__select __send __sigsuspend __wait __write accept accept4 clock_nanosleep close "
-	"connect epoll_pwait epoll_wait fcntl fcntl64 fdatasync flock fstat fstat64 fsync "
-	"ftruncate ftruncate64 getpid ioctl lseek lseek64 nanosleep open open64 openat pause "
-	"poll ppoll pread pread64 preadv pselect pthread_cond_clockwait "
-	"pthread_cond_timedwait pthread_cond_wait pthread_join pthread_mutex_lock pwrite "
-	"pwrite64 pwritev read readv recv recvfrom recvmsg sched_yield select sem_clockwait "
-	"sem_timedwait sem_wait send sendmsg sendto sigsuspend sigtimedwait sigwait "
-	"sigwaitinfo sleep stat stat64 syscall usleep wait wait3 wait4 waitid waitpid write "
-	"writev";
+	"__close __connect __fcntl64 __nanosleep __open __poll __pread64 __pwrite64 __read __select __send "
+	"__sigsuspend __wait __write accept accept4 clock_nanosleep close connect epoll_pwait epoll_wait "
+	"fcntl fcntl64 fdatasync flock fstat fstat64 fsync ftruncate ftruncate64 getpid ioctl lseek lseek64 "
+	"nanosleep open open64 openat pause poll ppoll pread pread64 preadv pselect pthread_cond_clockwait "
+	"pthread_cond_timedwait pthread_cond_wait pthread_join pthread_mutex_lock pwrite pwrite64 pwritev "
+	"read readv recv recvfrom recvmsg sched_yield select sem_clockwait sem_timedwait sem_wait send "
+	"sendmsg sendto sigsuspend sigtimedwait sigwait sigwaitinfo sleep stat stat64 syscall usleep wait "
+	"wait3 wait4 waitid waitpid write writev";
 
 static bool is_harmless(const char *name)
 {

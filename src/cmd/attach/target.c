@@ -335,8 +335,7 @@ static bool check_libc(struct target *target, char *sentence)
 	loader = loader ? loader : find_object(target, "ld-2.");
 	if (!libc || !loader)
 		return REFUSE(sentence, "it is a static program, or has another C library than glibc; "
-		                        "queryprof needs a dynamic "
-		                        "program with glibc");
+		                        "queryprof needs a dynamic program with glibc");
 	if (!symbols_read(&target->libc, &memory, libc->base) ||
 	    !symbols_read(&target->loader, &memory, loader->base))
 		return REFUSE(sentence, "the symbols of its C library (%s) cannot be read", libc->path);

@@ -37,18 +37,14 @@ static const struct topic {
 	  "id). 2: usage error. record returns the status of its command." },
 	{ "environment",
 	  "COLUMNS: the width of tables. If it is not set, that of the terminal; no limit if the output is "
-	  "no "
-	  "terminal. PAGER: the program that shows output longer than the terminal, less if not set. "
-	  "NO_COLOR: "
-	  "no bold headings. QUERYPROF_NAME: the setting NAME, for record and the programs that it starts. "
-	  "QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set. "
+	  "no terminal. PAGER: the program that shows output longer than the terminal, less if not set. "
+	  "NO_COLOR: no bold headings. QUERYPROF_NAME: the setting NAME, for record and the programs that it "
+	  "starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set. "
 	  "DEBUGINFOD_URLS: servers to fetch missing debug files from. DEBUGINFOD_TIMEOUT: seconds to wait "
-	  "for "
-	  "one, 10 if not set. XDG_CACHE_HOME: the folder for queryprof-names, the cache of names, ~/.cache "
-	  "if "
-	  "not set. OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: the service and its other attributes, for "
-	  "push "
-	  "and for export in OTLP. QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: name and password for the "
+	  "for one, 10 if not set. XDG_CACHE_HOME: the folder for queryprof-names, the cache of names, "
+	  "~/.cache if not set. OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: the service and its other "
+	  "attributes, for push and for export in OTLP. QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: name "
+	  "and password for the "
 	  "server of push and pull." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))

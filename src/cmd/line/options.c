@@ -104,9 +104,7 @@ static int check_value(const struct command *command, const struct command_optio
 		unit = "min";
 	if (is_time && option->kind == OPTION_NUMBER && options_find(command, "since", 5)) {
 		complain("%s: --%s %s is a time; expected a whole number, or --since end-%d%s for the last "
-		         "%d%s of "
-		         "the file, "
-		         "--since %d%s for the last %d%s until now",
+		         "%d%s of the file, --since %d%s for the last %d%s until now",
 		         command->name, option->name, value, atoi(value), unit, atoi(value), unit,
 		         atoi(value), unit, atoi(value), unit);
 		return COMMAND_MISUSED;

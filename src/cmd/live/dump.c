@@ -216,8 +216,7 @@ static void print_unrecorded_head(const struct unrecorded *unrecorded)
 		printf("it has no SQLite\n");
 	if (unrecorded->inside)
 		printf("How long a query runs already is not known from outside. `queryprof attach %d` "
-		       "measures "
-		       "those that begin from then on.\n",
+		       "measures those that begin from then on.\n",
 		       (int)unrecorded->process);
 }
 
@@ -388,22 +387,18 @@ const struct command command_dump = {
 		"PID is any process. FILE is the trace file of a running recording, and selects all its "
 		"processes.\n\n"
 		"Of processes that `queryprof record` or `attach` is recording now, dump prints for each "
-		"open query "
-		"the statement, how long it has run, whether its thread is on a processor or what it "
-		"waits for, and who holds the lock. Open transactions follow, the oldest first. "
-		"dump reads the memory that the process shares with record. It stops no process and opens "
-		"no database. `on CPU` includes threads that are ready to run. The stack and the plan node "
-		"are those of the query's newest sample, whose age is printed. Queries that began or ended "
+		"open query the statement, how long it has run, whether its thread is on a processor or what "
+		"it waits for, and who holds the lock. Open transactions follow, the oldest first. dump "
+		"reads the memory that the process shares with record. It stops no process and opens no "
+		"database. `on CPU` includes threads that are ready to run. The stack and the plan node are "
+		"those of the query's newest sample, whose age is printed. Queries that began or ended "
 		"during the reading are counted and not shown.\n\n"
 		"Of any other process, dump prints for each thread inside SQLite the statement, what the "
-		"thread "
-		"waits for, and its stack. How long the statement has run is not known. The databases that "
-		"the "
-		"process has open follow, with the locks of all processes on them. dump loads, calls and "
-		"writes "
-		"nothing in the process. It stops each thread by ptrace, without a signal, while it copies "
-		"the "
-		"stack. It needs x86-64, libdw, and a SQLite with the names of its functions.\n\n"
+		"thread waits for, and its stack. How long the statement has run is not known. The databases "
+		"that the process has open follow, with the locks of all processes on them. dump loads, "
+		"calls and writes nothing in the process. It stops each thread by ptrace, without a signal, "
+		"while it copies the stack. It needs x86-64, libdw, and a SQLite with the names of its "
+		"functions.\n\n"
 		"Only root can read a process of another user.",
 	.examples = "  queryprof dump app.trace\n"
 		    "  queryprof dump 4321 --format json\n"

@@ -192,20 +192,17 @@ static void add_process(struct taking *taking)
 }
 
 static const char insert_process[] = "INSERT OR REPLACE INTO temp.live_processes VALUES (:process_id, "
-				     ":inner_id, :program, :hostname, :is_read, "
-				     ":changed)";
+				     ":inner_id, :program, :hostname, :is_read, :changed)";
 static const char insert_run[] = "INSERT INTO temp.live_runs VALUES (:process_id, :query_id, "
-				 ":initial_query_id, :parent_query_id, :thread_id, "
-				 ":thread_name, :session_id, :is_running, :query_start_ns, :elapsed_ns, "
-				 ":call_ns, :outside_ns, :state, "
-				 ":wait_cause, :wait_object, :wait_ns, :holder_session_id, :holder_inner_id, "
-				 ":holder_thread_id, :query, :is_cut, "
+				 ":initial_query_id, :parent_query_id, :thread_id, :thread_name, "
+				 ":session_id, :is_running, :query_start_ns, :elapsed_ns, :call_ns, "
+				 ":outside_ns, :state, :wait_cause, :wait_object, :wait_ns, "
+				 ":holder_session_id, :holder_inner_id, :holder_thread_id, :query, :is_cut, "
 				 ":database, :library)";
 static const char insert_transaction[] =
 	"INSERT INTO temp.live_transactions VALUES (:process_id, :number, :session_id, :thread_id, "
-	":thread_name, :state, "
-	":age_ns, :write_lock_ns, :exclusive_lock_ns, :statements, :database, :first_query_id, :first_query, "
-	":last_query_id)";
+	":thread_name, :state, :age_ns, :write_lock_ns, :exclusive_lock_ns, :statements, :database, "
+	":first_query_id, :first_query, :last_query_id)";
 
 int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot)
 {

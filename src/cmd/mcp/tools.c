@@ -70,8 +70,7 @@ static const struct tool tools[] = {
 	  "findings",
 	  "What costs most in the queries of a recorded program, and what would change it: share of the time "
 	  "in SQLite, statement with its id, line of the program, evidence, cure as SQL or as a sentence, "
-	  "and "
-	  "how sure that is. Begin here.",
+	  "and how sure that is. Begin here.",
 	  { 0 },
 	  0,
 	  { A_FILE, A_STATEMENT(false), A_LIMIT("findings at most, 3 if not given") } },
@@ -88,8 +87,7 @@ static const struct tool tools[] = {
 	{ "plan",
 	  "plan",
 	  "The plan of a statement as a tree: the share of the time, the time with its standard error, and "
-	  "the "
-	  "rows visited and returned of each node.",
+	  "the rows visited and returned of each node.",
 	  { "--limit", "1" },
 	  0,
 	  { A_FILE, A_STATEMENT(true) } },
@@ -103,8 +101,7 @@ static const struct tool tools[] = {
 	{ "wal",
 	  "wal",
 	  "How large write-ahead logs (-wal files) grew, which statements filled them, which transaction "
-	  "kept "
-	  "them from being reset, and which statements paid for checkpoints.",
+	  "kept them from being reset, and which statements paid for checkpoints.",
 	  { 0 },
 	  0,
 	  { A_FILE } },

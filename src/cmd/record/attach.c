@@ -39,8 +39,7 @@ static const struct command_option options[] = {
 	               "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)"),
 	COMMAND_FLAG("tree", &whole_tree,
 	             "also the processes that it has started or starts, and those that they start, if they "
-	             "have SQLite "
-	             "loaded; looked for once a second"),
+	             "have SQLite loaded; looked for once a second"),
 	{ 0 },
 };
 

@@ -43,8 +43,7 @@ const struct command_option recording_options[] = {
 	               "CPU time from one sample to the next (default 10ms), 0: none"),
 	COMMAND_OPTION("real", "PERIOD", OPTION_PERIOD, NULL,
 	               "wall time from one sample to the next (default 0: none, because CPU time and waits "
-	               "add up to "
-	               "it)"),
+	               "add up to it)"),
 	COMMAND_OPTION("off-cpu", "PERIOD", OPTION_PERIOD, NULL,
 	               "time waited from one sample of a thread's waits to the next (default 1ms), 0: none"),
 	COMMAND_OPTION("setting", "NAME=VALUE", OPTION_SETTING, NULL, "any other setting; may be repeated"),

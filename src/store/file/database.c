@@ -144,12 +144,11 @@ int64_t database_number(sqlite3 *db, const char *sql, int64_t otherwise)
 int database_check_tables(sqlite3 *db, const char *path, char **error)
 {
 	static const char sql[] =
-		"SELECT tbl_name FROM sqlite_schema AS s "
-		"WHERE type = 'table' AND (rootpage = 0 OR EXISTS ("
-		"SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1 OR dflt_value GLOB '*(*')) "
-		"OR type = 'index' AND ("
-		"EXISTS (SELECT 1 FROM pragma_index_xinfo(s.name) WHERE cid = -2) OR EXISTS ("
-		"SELECT 1 FROM pragma_index_list(s.tbl_name) AS i WHERE i.name = s.name AND partial))";
+		"SELECT tbl_name FROM sqlite_schema AS s WHERE type = 'table' AND (rootpage = 0 OR EXISTS "
+		"(SELECT 1 FROM pragma_table_xinfo(s.name) WHERE hidden > 1 OR dflt_value GLOB '*(*')) OR "
+		"type = 'index' AND (EXISTS (SELECT 1 FROM pragma_index_xinfo(s.name) WHERE cid = -2) OR "
+		"EXISTS (SELECT 1 FROM pragma_index_list(s.tbl_name) AS i WHERE i.name = s.name AND "
+		"partial))";
 	sqlite3_stmt *statement = NULL;
 	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
 
