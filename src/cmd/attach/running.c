@@ -117,31 +117,32 @@ static uint64_t kept_word(const struct running_frame *frame, const struct kept_a
 	return copied_word(start, base + (uint64_t)(int64_t)kept->offset);
 }
 
+/* Adds the word to those that were found, if it is a statement. False: there are two. */
+static bool find_one(uint64_t word, const struct sqlite_code *code, pid_t process, uint64_t *found)
+{
+	if (word == *found || !is_statement(process, word, code))
+		return true;
+	if (*found)
+		return false;
+	*found = word;
+	return true;
+}
+
 uint64_t running_statement(const struct running_frame *frame, const struct sqlite_code *code,
                            const struct walk_start *start, pid_t process)
 {
 	const uint64_t kept = kept_word(frame, &code->kept, start);
-	uint64_t found = 0, word;
+	uint64_t found = 0;
 
 	if (is_statement(process, kept, code))
 		return kept;
 	/* Else the only one of the frame. Registers and stack may have statements of its callers, too. */
-	for (size_t i = 0; i < RUNNING_REGISTERS; i++) {
-		word = frame->registers[i];
-		if (word == found || !is_statement(process, word, code))
-			continue;
-		if (found)
+	for (size_t i = 0; i < RUNNING_REGISTERS; i++)
+		if (!find_one(frame->registers[i], code, process, &found))
 			return 0;
-		found = word;
-	}
-	for (uint64_t at = frame->stack; at + sizeof(word) <= frame->stack_end; at += sizeof(word)) {
-		word = copied_word(start, at);
-		if (word == found || !is_statement(process, word, code))
-			continue;
-		if (found)
+	for (uint64_t at = frame->stack; at + sizeof(at) <= frame->stack_end; at += sizeof(at))
+		if (!find_one(copied_word(start, at), code, process, &found))
 			return 0;
-		found = word;
-	}
 	return found;
 }
 

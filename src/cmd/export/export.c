@@ -99,11 +99,6 @@ struct export
 	bool has_samples, has_shown; /* of those that the format takes, of the type */
 };
 
-static int complain_of_memory(void)
-{
-	return complain("out of memory");
-}
-
 /* --- reading --------------------------------------------------------------------- */
 
 static bool is_shown(const struct export *export, const char *trace_type)
@@ -138,7 +133,7 @@ static const struct type *find_type(struct export *export, uint32_t number)
 static int complain_of_writing(const struct export *export, int error)
 {
 	return (!error || error == ENOMEM) && !ferror(export->out)
-	               ? complain_of_memory()
+	               ? complain("out of memory")
 	               : complain("%s: %s", out_file_name(out_path),
 	                          error ? strerror(error) : "cannot be written");
 }
@@ -174,7 +169,7 @@ static int wait_for_writer(struct export *export)
 		return complain_of_writing(export, errno);
 	if (export->flushed_ns != INT64_MIN &&
 	    !reader_labels_drop(&export->reader.labels, export->flushed_ns))
-		return complain_of_memory();
+		return complain("out of memory");
 	export->flushed_ns = INT64_MIN;
 	return COMMAND_FINE;
 }
@@ -235,7 +230,7 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 	struct export_sample sample;
 
 	if (!type) {
-		complain_of_memory();
+		complain("out of memory");
 		return false;
 	}
 	if (!type->is_wanted)
@@ -262,7 +257,7 @@ static int add_samples(struct export *export)
 	export->writing =
 		helper_thread_start(sizeof(struct export_sample), WAITING, BLOCKS, write_waiting, export);
 	if (!export->writing)
-		return complain_of_memory();
+		return complain("out of memory");
 	const int code = selected_samples_each(export->samples, columns, add_sample, export);
 	const int result = code ? COMMAND_FINE : wait_for_writer(export);
 	helper_thread_end(export->writing);
@@ -299,7 +294,7 @@ static int complete_info(struct export *export)
 	export->info.executable = find_executable(export);
 	if (export->format->add_span)
 		export->info.first_ns = export_spans_first(export->db);
-	return export->info.executable ? COMMAND_FINE : complain_of_memory();
+	return export->info.executable ? COMMAND_FINE : complain("out of memory");
 }
 
 static int add_open_file(struct export *export)
@@ -310,7 +305,7 @@ static int add_open_file(struct export *export)
 	if (complete_info(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
 	if (!(export->samples = selected_samples_create(export->db)))
-		return complain_of_memory();
+		return complain("out of memory");
 	if (add_samples(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
 	/* Spans may be there without samples. */
@@ -362,7 +357,7 @@ static int write_samples(struct export *export, const char *path)
 {
 	export->writer = export_begin(export->format, export->out, &export->info);
 	if (!export->writer)
-		return complain_of_memory();
+		return complain("out of memory");
 	int result = add_file(export, path, 0);
 	if (result == COMMAND_FINE && compared_path)
 		result = add_file(export, compared_path, 1);

@@ -62,11 +62,6 @@ void export_reader_detach(struct export_reader *reader)
 
 /* --- stacks ------------------------------------------------------------------------ */
 
-static int complain_of_memory(void)
-{
-	return complain("out of memory");
-}
-
 /* NULL after a complaint. */
 static const struct export_stack *read_stack(struct export_reader *reader, int64_t id, bool is_truncated)
 {
@@ -87,7 +82,7 @@ static const struct export_stack *read_stack(struct export_reader *reader, int64
 	if (bad)
 		complain("%s: stack %lld is not an array of addresses", reader->path, (long long)id);
 	else if (!stack)
-		complain_of_memory();
+		complain("out of memory");
 	return stack;
 }
 
@@ -103,7 +98,7 @@ static const struct export_stack *find_bare_stack(struct export_reader *reader, 
 			: index_item(&reader->stack_index, hash_words(words, 3), &reader->stacks);
 
 	if (!stack)
-		complain_of_memory();
+		complain("out of memory");
 	else if (!*stack)
 		*stack = read_stack(reader, id, is_truncated);
 	return stack ? *stack : NULL;
@@ -125,7 +120,7 @@ static const char *find_leaf(struct export_reader *reader, int64_t wait)
 		sqlite3_reset(reader->wait_of);
 	}
 	if (!leaf || !*leaf) {
-		complain_of_memory();
+		complain("out of memory");
 		return NULL;
 	}
 	return *leaf;
@@ -166,7 +161,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 	if (stack && made && root[0])
 		made = names_replace(reader->names, made, made->count, made->count, &root, 1);
 	if (!stack || !made) {
-		complain_of_memory();
+		complain("out of memory");
 		return NULL;
 	}
 	return *stack = made;

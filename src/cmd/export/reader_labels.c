@@ -63,11 +63,6 @@ static bool keep_live(struct hash_table *table, struct reader_numbers *numbers, 
 	return true;
 }
 
-static int complain_of_memory(void)
-{
-	return complain("out of memory");
-}
-
 /* NULL: no memory. */
 static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
 {
@@ -108,7 +103,7 @@ static const char *read_link(struct reader_labels *reader, int64_t span)
 	if (code != SQLITE_ROW && code != SQLITE_DONE)
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 	else if (!link)
-		complain_of_memory();
+		complain("out of memory");
 	sqlite3_reset(row);
 	return link;
 }
@@ -122,7 +117,7 @@ static const char *find_link(struct reader_labels *reader, int64_t span)
 		return no_link;
 	const char **link = index_item(&reader->link_index, hash_words(words, 2), &reader->links);
 	if (!link)
-		complain_of_memory();
+		complain("out of memory");
 	else if (!*link)
 		*link = read_link(reader, span);
 	return link ? *link : NULL;
@@ -151,7 +146,7 @@ static const void *fill_once(struct reader_labels *reader, void *entry, bool is_
 	}
 	if (is_filled)
 		return entry;
-	complain_of_memory();
+	complain("out of memory");
 	return NULL;
 }
 
@@ -210,7 +205,7 @@ static struct live_query *read_query(struct reader_labels *reader, int64_t query
 	if (made && made->database)
 		return made;
 	free(made);
-	complain_of_memory();
+	complain("out of memory");
 	return NULL;
 }
 
@@ -223,7 +218,7 @@ static const struct live_query *find_query(struct reader_labels *reader, const s
 	if (!query && (query = read_query(reader, read->run)) &&
 	    !keep_live(&reader->queries, &reader->query_numbers, key, &query->live, read->last_ns)) {
 		free(query);
-		complain_of_memory();
+		complain("out of memory");
 		return NULL;
 	}
 	return query;
@@ -295,7 +290,7 @@ static const char *find_foreign_link(struct reader_labels *reader, int64_t conte
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 	sqlite3_reset(row);
 	if (!link)
-		complain_of_memory();
+		complain("out of memory");
 	return code == SQLITE_ROW || code == SQLITE_DONE ? link : NULL;
 }
 
@@ -305,7 +300,7 @@ static const struct export_labels *keep_labels(struct reader_labels *reader, str
 {
 	if (!made || !keep_live(&reader->labels, &reader->label_numbers, key, &made->live, last_ns)) {
 		free(made);
-		complain_of_memory();
+		complain("out of memory");
 		return NULL;
 	}
 	made->labels.number = made->live.number;

@@ -50,6 +50,17 @@ static void print_field(const char *name, const char *text)
 	putchar('\n');
 }
 
+/* Takes the line. */
+static void print_line(char *line)
+{
+	if (line) {
+		printf("  ");
+		terminal_print_words(line, 2, 2);
+		putchar('\n');
+	}
+	sqlite3_free(line);
+}
+
 /* One line: line breaks become `between`, and characters that would control the terminal blanks. */
 static char *in_one_line(const char *text, const char *separator)
 {
@@ -148,12 +159,7 @@ static void print_transaction(sqlite3_stmt *row)
 		row_number(row, "statements") == 1 ? "" : "s",
 		row_has(row, "first_query") ? row_text(row, "first_query") : "a statement that is not known");
 
-	if (line) {
-		printf("  ");
-		terminal_print_words(line, 2, 2);
-		putchar('\n');
-	}
-	sqlite3_free(line);
+	print_line(line);
 }
 
 static void print_head(const struct live *live, const struct snapshot *snapshot)
@@ -233,12 +239,7 @@ static void print_lock(sqlite3_stmt *row)
 	                        row_text(row, "process_id"), row_has(row, "program") ? " (" : "",
 	                        row_text(row, "program"), row_has(row, "program") ? ")" : "");
 
-	if (line) {
-		printf("  ");
-		terminal_print_words(line, 2, 2);
-		putchar('\n');
-	}
-	sqlite3_free(line);
+	print_line(line);
 }
 
 /* Calls `print` for each row. */

@@ -67,11 +67,6 @@ struct reading {
 	size_t all_size;
 };
 
-static int complain_of_memory(void)
-{
-	return complain("out of memory");
-}
-
 static int begin(const char *url, bool is_zstd, bool is_pyroscope)
 {
 	const char *wrong = resource_complaint();
@@ -123,7 +118,7 @@ static int add_request(const char *path, const char *type, char *body, size_t si
 	if (body && vector_push(&target.requests, (struct request){ path, type, body, size }))
 		return COMMAND_FINE;
 	free(body);
-	return complain_of_memory();
+	return complain("out of memory");
 }
 
 /* --- Pyroscope's request ---------------------------------------------------------- */
@@ -225,7 +220,7 @@ static int end_all(struct reading *reading, bool is_whole)
 		return add_request("/push.v1.PusherService/Push", "Content-Type: application/json",
 		                   reading->all_text, reading->all_size);
 	free(reading->all_text);
-	return fine ? COMMAND_FINE : complain_of_memory();
+	return fine ? COMMAND_FINE : complain("out of memory");
 }
 
 /* Of push/samples.sql: the columns that identify a profile. */
@@ -260,14 +255,14 @@ static int finish_profile(struct reading *reading)
 	int result = COMMAND_FINE;
 
 	if (!data)
-		return complain_of_memory();
+		return complain("out of memory");
 	if (!target.is_pyroscope)
 		return add_request("/v1development/profiles", "Content-Type: application/x-protobuf", data,
 		                   size);
 	if (reading->all && ftell(reading->all) + (long)(size / 3 * 4) >= BODY_BYTES)
 		result = end_all(reading, true);
 	if (result == COMMAND_FINE && !write_series(reading, (unsigned char *)data, size))
-		result = complain_of_memory();
+		result = complain("out of memory");
 	free(data);
 	return result;
 }
@@ -281,7 +276,7 @@ static int end_stream(struct reading *reading, bool is_whole)
 	if (!stream->is_open)
 		return COMMAND_FINE;
 	if (stream->writer && !export_end(format(), stream->writer, is_whole))
-		result = complain_of_memory();
+		result = complain("out of memory");
 	if (stream->out && is_whole && result == COMMAND_FINE)
 		result = finish_profile(reading);
 	if (stream->out)
@@ -330,7 +325,7 @@ static int begin_stream(struct reading *reading, sqlite3_stmt *row, const struct
 	    (!target.is_pyroscope ||
 	     resource_fill(&stream->series, reading->service, labels->program, labels->host, 0)))
 		stream->writer = export_begin(format(), stream->out, &stream->info);
-	return stream->writer ? COMMAND_FINE : complain_of_memory();
+	return stream->writer ? COMMAND_FINE : complain("out of memory");
 }
 
 static bool is_of_stream(const struct stream *stream, sqlite3_stmt *row, const struct export_sample *sample)
@@ -370,7 +365,7 @@ static int add_row(struct reading *reading, sqlite3_stmt *row)
 			result = begin_stream(reading, row, &sample);
 	}
 	if (result == COMMAND_FINE && !format()->add(reading->stream.writer, &sample))
-		result = complain_of_memory();
+		result = complain("out of memory");
 	return result;
 }
 
@@ -464,7 +459,7 @@ static int end_body(struct span_body *body, bool is_whole)
 	if (is_whole && fine)
 		return add_request("/v1/traces", "Content-Type: application/json", body->text, body->size);
 	free(body->text);
-	return fine ? COMMAND_FINE : complain_of_memory();
+	return fine ? COMMAND_FINE : complain("out of memory");
 }
 
 /* As many bodies as they need. A command_result. */
@@ -481,7 +476,7 @@ static int write_spans(sqlite3_stmt *rows, const char *path, const char *service
 
 		if ((!body.out && !begin_body(&body, &info)) ||
 		    !export_otlp_traces.add_span(body.writer, &span))
-			result = complain_of_memory();
+			result = complain("out of memory");
 		else if (ftell(body.out) >= BODY_BYTES)
 			result = end_body(&body, true);
 		progress_count(++*count, "spans");
@@ -565,7 +560,7 @@ static int send_request(const struct request *request)
 		size--;
 	char *url = text_format("%.*s%s%s", (int)size, target.url, request->path, target.url + base);
 	if (!url)
-		return complain_of_memory();
+		return complain("out of memory");
 	enum http_result result = http_send(url, headers, request->body, request->size, is_final, &response);
 	free(url);
 	if (result != HTTP_FINE)

@@ -79,42 +79,40 @@ void explain_end(void)
 	marks.path = NULL;
 }
 
-/* From the first line on. NULL: none can be read. */
-static FILE *open_marks(void)
+/* All lines. */
+static const char *read_marks(void)
 {
 	ssize_t size;
 
 	if (!marks.text && (marks.text = calloc(1, MARKS_MAX + 1)))
 		for (size_t at = 0; (size = read(marks.pipe, marks.text + at, MARKS_MAX - at)) > 0;)
 			at += (size_t)size;
-	return marks.text && *marks.text ? fmemopen(marks.text, strlen(marks.text), "re") : NULL;
+	return marks.text ? marks.text : "";
 }
 
-/* The next line of one of these kinds, malloc'ed, and of which process; NULL: there is none. What
+/* The next of these lines of one of these kinds, malloc'ed, and of which process; NULL: there is none. What
  * other users may have written is made fit for a terminal. */
-static char *next_mark(FILE *lines, const char *kinds, long *process)
+static char *next_mark(const char **lines, const char *kinds, long *process)
 {
-	char *line = NULL;
-	size_t room = 0;
+	while (**lines) {
+		const char *line = *lines, *end = strchrnul(line, '\n');
+		const char *text = memchr(line, ' ', (size_t)(end - line));
+		char *copy;
 
-	while (lines && getline(&line, &room, lines) > 0) {
-		const char *text = strchr(line, ' ');
-
-		if (!*line || !strchr(kinds, *line) || !text)
+		*lines = *end ? end + 1 : end;
+		if (!strchr(kinds, *line) || !text)
 			continue;
 		*process = atol(line + 1);
-		memmove(line, text + 1, strlen(text));
-		line[strcspn(line, "\n")] = '\0';
-		for (char *at = line; *at; at++)
+		copy = strndup(text + 1, (size_t)(end - text) - 1);
+		for (char *at = copy; at && *at; at++)
 			if (iscntrl((unsigned char)*at))
 				*at = '?';
-		return line;
+		return copy;
 	}
-	free(line);
 	return NULL;
 }
 
-static char *next_line(FILE *lines, enum mark kind)
+static char *next_line(const char **lines, enum mark kind)
 {
 	long process;
 
@@ -123,13 +121,11 @@ static char *next_line(FILE *lines, enum mark kind)
 
 static bool has_line(enum mark kind)
 {
-	FILE *lines = open_marks();
-	char *line = next_line(lines, kind);
+	const char *lines = read_marks();
+	char *line = next_line(&lines, kind);
 	bool found = line != NULL;
 
 	free(line);
-	if (lines)
-		fclose(lines);
 	return found;
 }
 
@@ -140,34 +136,30 @@ bool explain_has_sqlite(void)
 
 void explain_losses(struct losses *losses)
 {
-	FILE *lines = open_marks();
+	const char *lines = read_marks();
 	char *why;
 
-	while ((why = next_line(lines, MARK_LOST))) {
+	while ((why = next_line(&lines, MARK_LOST))) {
 		losses_note(losses, why, 0, 1);
 		free(why);
 	}
-	if (lines)
-		fclose(lines);
 }
 
 #define CONFINED_SHOWN 3
 
 void explain_confinement(const char *path)
 {
-	FILE *lines = open_marks();
+	const char *lines = read_marks();
 	char *line;
 	int count = 0;
 
-	while ((line = next_line(lines, MARK_CONFINED))) {
+	while ((line = next_line(&lines, MARK_CONFINED))) {
 		if (count++ < CONFINED_SHOWN)
 			complain("%s: %s", path, line);
 		free(line);
 	}
 	if (count > CONFINED_SHOWN)
 		complain("%s: %d more messages of this kind", path, count - CONFINED_SHOWN);
-	if (lines)
-		fclose(lines);
 }
 
 /* --- processes that are left -------------------------------------------------------------- */
@@ -249,9 +241,9 @@ bool explain_refused(const char *before)
 {
 	char *said[REFUSED_MAX], *line;
 	size_t count = 0, more = 0;
-	FILE *lines = open_marks();
+	const char *lines = read_marks();
 
-	while ((line = next_line(lines, MARK_REFUSED))) {
+	while ((line = next_line(&lines, MARK_REFUSED))) {
 		size_t i = 0;
 
 		while (i < count && strcmp(said[i], line) != 0)
@@ -264,8 +256,6 @@ bool explain_refused(const char *before)
 		complain("%s: %s", before, line);
 		said[count++] = line;
 	}
-	if (lines)
-		fclose(lines);
 	if (more)
 		complain("%s: %zu other lines of that kind", before, more);
 	for (size_t i = 0; i < count; i++)
@@ -366,12 +356,12 @@ static bool has_own_link_order(const void *file, size_t size)
 /* malloc'ed; NULL: none of the files that processes had mapped. */
 static char *find_object(void)
 {
-	FILE *lines = open_marks();
+	const char *lines = read_marks();
 	struct stat status;
 	char *object = NULL;
 	long process;
 
-	while ((object = next_mark(lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
+	while ((object = next_mark(&lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
 		const char *path = strchr(object, '/');
 		void *file = path ? file_map(path, &status) : NULL;
 		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
@@ -384,8 +374,6 @@ static char *find_object(void)
 		}
 		free(object);
 	}
-	if (lines)
-		fclose(lines);
 	return object;
 }
 
@@ -516,18 +504,16 @@ static void add_program(struct programs *programs, const char *name, long proces
 static struct programs find_programs(void)
 {
 	struct programs programs = { .names = NULL };
-	FILE *lines = open_marks();
+	const char *lines = read_marks();
 	long process;
 	char *line;
 
-	while ((line = next_mark(lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
+	while ((line = next_mark(&lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
 		line[strcspn(line, "/")] = '\0';
 		if (*line)
 			add_program(&programs, line, process);
 		free(line);
 	}
-	if (lines)
-		fclose(lines);
 	return programs;
 }
 
