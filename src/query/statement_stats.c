@@ -224,13 +224,19 @@ static uint64_t find_or_add(uint64_t hash, const char *text, size_t size, const 
 	return statement;
 }
 
+static struct hash hash_once(struct hash computed, const char *text)
+{
+	return computed.second ? computed : hash_bytes(text, strlen(text));
+}
+
 uint64_t statement_stats_find(const struct statement_name *name)
 {
 	const char *text = name->text ? name->text : "", *database = name->database ? name->database : "";
-	size_t size = strlen(text);
-	struct hash of_database = hash_bytes(database, strlen(database)), key = hash_bytes(text, size), shape;
+	struct hash of_database = hash_once(name->database_hash, database),
+		    key = hash_once(name->text_hash, text), shape;
 	struct statement_part part = { .layout = name->layout };
 	uint64_t statement, hash;
+	size_t size;
 
 	if (!statement_stats_max())
 		return 0;
@@ -241,6 +247,7 @@ uint64_t statement_stats_find(const struct statement_name *name)
 	statement = cache_find(key);
 	if (statement)
 		return statement;
+	size = strlen(text);
 	hash = normalize_hash(text, size);
 	part.labels = normalize_comments(text, size);
 	shape = hash_words(

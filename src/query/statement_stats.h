@@ -20,6 +20,7 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "base/hot_path.h"
 #include "wire/statement_counts.h"
 #include "wire/statement_memory.h"
@@ -28,8 +29,9 @@
 
 /* The key of a statement. */
 struct statement_name {
-	const char *text, *database; /* NULL: "" */
-	uint64_t layout;             /* of the bytecode: bytecode_layout(); 0: not known */
+	const char *text, *database;          /* NULL: "" */
+	uint64_t layout;                      /* of the bytecode: bytecode_layout(); 0: not known */
+	struct hash text_hash, database_hash; /* hash_bytes() of them; 0: not computed yet */
 };
 
 /* The statement's number; 0: nothing is counted. */

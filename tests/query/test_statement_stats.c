@@ -426,6 +426,29 @@ static void each_change_of_the_layout_begins_a_part(void **state)
 	assert_int_equal(live().statements, 1);
 }
 
+/* A caller that has hashed the text and the database already finds the same part. */
+static void hashes_that_are_given_are_used(void **state)
+{
+	const char *const text = "SELECT hashed", *const database = "hashed.db";
+	const struct statement_name name = { .text = text, .database = database, .layout = 7 };
+	struct statement_name given = { .text = text,
+		                        .database = database,
+		                        .layout = 7,
+		                        .text_hash = hash_bytes(text, strlen(text)),
+		                        .database_hash = hash_bytes(database, strlen(database)) };
+	const uint64_t found = statement_stats_find(&name);
+
+	(void)state;
+	assert_true(statement_stats_is_found(found));
+	/* Known texts are not read again. */
+	given.text = given.database = "not read";
+	assert_int_equal(statement_stats_find(&given), found);
+	given.text_hash = hash_bytes("SELECT other", 12);
+	given.text = "SELECT other";
+	given.database = database;
+	assert_int_not_equal(statement_stats_find(&given), found);
+}
+
 /* Two connections, or literals: no changes of the plan. */
 static void layouts_that_alternate_have_a_part_each(void **state)
 {
@@ -685,6 +708,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_least_used_become_other, begin, end),
 		cmocka_unit_test_setup_teardown(an_old_number_is_not_anothers, begin, end),
 		cmocka_unit_test_setup_teardown(each_change_of_the_layout_begins_a_part, begin, end),
+		cmocka_unit_test_setup_teardown(hashes_that_are_given_are_used, begin, end),
 		cmocka_unit_test_setup_teardown(layouts_that_alternate_have_a_part_each, begin, end),
 		cmocka_unit_test_setup_teardown(each_comment_has_a_part, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_counted_at_0, begin, end),

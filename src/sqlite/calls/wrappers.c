@@ -291,24 +291,23 @@ static int prepare_followed(prepare_function *prepare, const struct prepare_call
 }
 
 /* The same for UTF-8 text, in which a SELECT replaces a PRAGMA of queryprof. */
-static int prepare_text(prepare_function *prepare, const struct prepare_call *call)
+static int prepare_text(prepare_function *prepare, struct prepare_call *call)
 {
 	const struct watch_sql *ours = watch_sql();
-	const char *end;
+	const char *end, **tail = (const char **)call->tail;
 	char *text = call->sql && ours ? ours->rewrite(call->sql, call->bytes, &end) : NULL;
-	struct prepare_call rewritten = *call;
 	int rc;
 
-	if (!text || !session_with_tables(call->db)) {
-		free(text);
+	if (__builtin_expect(!text, 1))
 		return prepare_followed(prepare, call);
+	if (session_with_tables(call->db)) {
+		call->sql = call->text = text;
+		call->bytes = -1;
+		call->tail = NULL;
 	}
-	rewritten.sql = rewritten.text = text;
-	rewritten.bytes = -1;
-	rewritten.tail = NULL;
-	rc = prepare_followed(prepare, &rewritten);
-	if (call->tail)
-		*call->tail = end;
+	rc = prepare_followed(prepare, call);
+	if (tail && !call->tail)
+		*tail = end;
 	free(text);
 	return rc;
 }
@@ -317,9 +316,9 @@ static int prepare_text(prepare_function *prepare, const struct prepare_call *ca
 WRAPPER int prepare_any(int number, prepare_function *prepare, bool is_text, sqlite3 *db, const void *sql,
                         int bytes, unsigned flags, sqlite3_stmt **stmt, const void **tail)
 {
-	const struct prepare_call call = { &real[number], db,    sql,  bytes,
-		                           flags,         stmt,  tail, is_text ? text_of(sql, bytes) : NULL,
-		                           OF(number),    FRAME, NULL };
+	struct prepare_call call = { &real[number], db,    sql,  bytes,
+		                     flags,         stmt,  tail, is_text ? text_of(sql, bytes) : NULL,
+		                     OF(number),    FRAME, NULL };
 	int rc = is_text ? prepare_text(prepare, &call) : prepare_followed(prepare, &call);
 
 	KEEP_FRAME();
@@ -372,7 +371,7 @@ static int lock_and_prepare(const struct prepare_call *call)
 WRAPPER int wrap_lock_and_prepare(int number, sqlite3 *db, const char *sql, int bytes, unsigned flags,
                                   void *old, sqlite3_stmt **stmt, const char **tail)
 {
-	const struct prepare_call call = {
+	struct prepare_call call = {
 		&real[number],       db,         sql,   bytes, flags, stmt, (const void **)tail,
 		text_of(sql, bytes), OF(number), FRAME, old,
 	};

@@ -206,6 +206,7 @@ static void fill(struct host_library *library, const sqlite3_api_routines *api, 
 	library->end = mapping->end;
 	library->is_bound = mapping->is_bound;
 	library->name = make_name(api->libversion(), mapping->path);
+	library->name_hash = hash_bytes(library->name, strlen(library->name));
 	open_waits_add_engine(mapping->start, mapping->end);
 	/* A thread that waits for a connection as it enters a step does so in queryprof's name: SQLite's own
 	 * functions jump to pthread_mutex_lock(). A program with queryprof inside has functions of the host's

@@ -13,6 +13,7 @@
 #include <sqlite3ext.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/of_recorder.h"
 
 #define HOST_LIBRARIES_MAX 4
@@ -26,6 +27,7 @@ struct host_library {
 	const sqlite3_api_routines *table; /* its own */
 	uintptr_t start, end;              /* of its image in memory */
 	const char *name;                  /* version, a space, path */
+	struct hash name_hash;             /* hash_bytes() of it */
 	/* Relaxed atomics: the hooks see its own calls of its own functions, such as those of
 	 * sqlite3_exec(); and, separately, the host's calls of sqlite3_step(). */
 	bool calls_are_seen, steps_are_seen;

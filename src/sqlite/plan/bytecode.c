@@ -144,33 +144,19 @@ static void refuse_due(const struct bytecode_due *due, enum bytecode_counter rea
 
 /* --- at the end of a run ----------------------------------------------------------------------- */
 
-/* Without P1: some opcodes count there. */
-static void hash_opcodes(struct hash *hash, const struct opcode_library *library, const void *opcodes,
+/* Without P1: some opcodes count there. Returns whether they call other bytecode. */
+static bool hash_opcodes(struct hash *hash, const struct opcode_library *library, const void *opcodes,
                          uint32_t count)
 {
+	bool calls = false;
+
 	for (uint32_t i = 0; i < count; i++) {
 		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
 
 		hash_word(hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+		calls |= opcode_calls(library, opcode);
 	}
-}
-
-static struct hash hash_of_bytecode(const struct opcode_library *library, const void *opcodes, uint32_t count,
-                                    const char *text, const char *name)
-{
-	struct hash hash = hash_bytes(text, strlen(text)), of = hash_bytes(name, strlen(name));
-
-	hash_word(&hash, of.first);
-	hash_opcodes(&hash, library, opcodes, count);
-	for (uint32_t i = 0, size; i < count; i++)
-		if (opcode_calls(library, opcode_at(library, opcodes, i))) {
-			void *called = bytecode_copy_called(library, opcode_at(library, opcodes, i), &size);
-
-			if (called)
-				hash_opcodes(&hash, library, called, size);
-			free(called);
-		}
-	return hash_end(hash);
+	return calls;
 }
 
 /* Other statements are not prepared again: the objects that they made exist by now, which SQLite
@@ -228,16 +214,40 @@ struct subject {
 	const void *opcodes;
 	uint32_t number;              /* of opcodes */
 	enum bytecode_counter reason; /* why its plan cannot be read */
-	struct hash bytecode, key;
+	bool is_quick;                /* bytecode that it calls is left out, as it takes system calls */
+	bool has_called;
+	uint64_t layout;
+	struct hash text_hash, bytecode, key;
 };
 
-/* False: nothing is known of it. */
-static bool find_bytecode(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
-                          const char *text)
+static void hash_bytecode(struct subject *of)
 {
-	*of = (struct subject){
-		.session = session, .stmt = stmt, .text = text, .opcodes_of = opcode_library(session->library)
-	};
+	const struct opcode_library *library = of->opcodes_of;
+	struct hash hash = of->text_hash;
+
+	hash_word(&hash, of->session->library->name_hash.first);
+	of->has_called = hash_opcodes(&hash, library, of->opcodes, of->number);
+	for (uint32_t i = 0, size; of->has_called && !of->is_quick && i < of->number; i++)
+		if (opcode_calls(library, opcode_at(library, of->opcodes, i))) {
+			void *called =
+				bytecode_copy_called(library, opcode_at(library, of->opcodes, i), &size);
+
+			if (called)
+				hash_opcodes(&hash, library, called, size);
+			free(called);
+		}
+	of->bytecode = hash_end(hash);
+}
+
+/* False: nothing is known of it. `is_quick`: as in struct subject. */
+static bool find_bytecode(struct subject *of, const struct session *session, const sqlite3_stmt *stmt,
+                          const char *text, bool is_quick)
+{
+	*of = (struct subject){ .session = session,
+		                .stmt = stmt,
+		                .text = text,
+		                .is_quick = is_quick,
+		                .opcodes_of = opcode_library(session->library) };
 	if (!text)
 		return false;
 	if (!has_plan(text))
@@ -254,8 +264,9 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 	}
 	if (!of->reason && (!of->opcodes || !of->number))
 		return false;
-	of->bytecode =
-		hash_of_bytecode(of->opcodes_of, of->opcodes, of->number, text, session->library->name);
+	of->layout = of->reason ? 0 : layout_of(of->opcodes_of, of->opcodes, of->number);
+	of->text_hash = hash_bytes(text, strlen(text));
+	hash_bytecode(of);
 	of->key = key_of(of->bytecode);
 	return true;
 }
@@ -275,7 +286,7 @@ static struct bytecode_due *make_due(struct subject *of)
 		return NULL;
 	}
 	*due = (struct bytecode_due){ .bytecode = of->bytecode.first,
-		                      .layout = layout_of(of->opcodes_of, of->opcodes, of->number),
+		                      .layout = of->layout,
 		                      .known = of->key,
 		                      .library = session->library,
 		                      .stmt = of->stmt,
@@ -301,7 +312,7 @@ uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, c
 	struct bytecode_due *due;
 	struct subject of;
 
-	if (!calling || !find_bytecode(&of, session, stmt, text))
+	if (!calling || !find_bytecode(&of, session, stmt, text, false))
 		return 0;
 	if (!note(of.key))
 		return of.bytecode.first;
@@ -489,8 +500,17 @@ static bool is_reported(const struct opcode_library *library, const void *opcode
 	return is;
 }
 
-/* Returns true if it was never met and may be read now; it is noted then. Its opcodes are looked at last:
- * nearly all statements are known. */
+/* The newest keys of which is_early() has decided: nearly all statements are known, without a lock. */
+#define DECIDED 4096u
+static uint64_t decided[DECIDED]; /* relaxed atomics */
+
+static bool is_decided(struct hash key)
+{
+	return __atomic_load_n(&decided[key.first % DECIDED], __ATOMIC_RELAXED) == key.second;
+}
+
+/* Returns true if it was never met and may be read now; it is noted then. Its opcodes are looked at last. The
+ * answer for a key is the same from then on. */
 static bool is_early(const struct subject *of)
 {
 	uint8_t *alike;
@@ -501,7 +521,7 @@ static bool is_early(const struct subject *of)
 	lock_release(&lock);
 	if (!is_new)
 		return false;
-	alike = &early_alike[(layout_of(of->opcodes_of, of->opcodes, of->number) >> 32) % EARLY_SHAPES];
+	alike = &early_alike[(of->layout >> 32) % EARLY_SHAPES];
 	lock_acquire(&lock);
 	is_new = *alike < EARLY_MAX_ALIKE;
 	lock_release(&lock);
@@ -530,21 +550,26 @@ static uint64_t read_early(struct subject *of)
 }
 
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
-                       struct fast_clock *clock)
+                       struct fast_clock *clock, struct statement_name *name)
 {
 	const uint64_t began = clock->newest;
-	bool is_new = false;
-	uint64_t spent;
+	const bool is_paid = is_affordable(began);
 	struct subject of;
+	uint64_t spent;
+	bool is_new;
 
-	if (!is_affordable(began))
+	if (!find_bytecode(&of, session, stmt, name->text, !is_paid))
 		return;
-	if (find_bytecode(&of, session, stmt, host_api(session->library)->sql((sqlite3_stmt *)stmt)) &&
-	    !of.reason) {
-		start->bytecode = of.bytecode.first;
-		start->opcodes = of.opcodes;
-		is_new = is_early(&of);
-	}
+	name->text_hash = of.text_hash;
+	name->layout = of.layout;
+	if (of.reason || (of.has_called && !is_paid))
+		return;
+	start->bytecode = of.bytecode.first;
+	start->opcodes = of.opcodes;
+	if (!is_paid || (is_decided(of.key) && !of.has_called))
+		return;
+	is_new = is_early(&of);
+	__atomic_store_n(&decided[of.key.first % DECIDED], of.key.second, __ATOMIC_RELAXED);
 	spent = fast_clock_ns(clock) - began;
 	if (is_new)
 		spent += read_early(&of);

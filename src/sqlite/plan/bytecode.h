@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/fast_clock.h"
+#include "query/statement_stats.h"
 #include "sqlite/plan/missing.h"
 #include "sqlite/library/calling.h"
 #include "sqlite/session/session.h"
@@ -20,10 +21,11 @@
 uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
 
 /* The host has just prepared this statement, in a quiet call. Sets start->bytecode and its
- * opcodes, 0: not known. The plan of new bytecode is read immediately, so that a run that never
- * ends, or fails, has one. `clock`: the thread's, which was read at the end of the preparation. */
+ * opcodes, 0: not known, and the layout and the hash of the name's text. The plan of new bytecode is read
+ * immediately, so that a run that never ends, or fails, has one. `clock`: the thread's, which was read at the
+ * end of the preparation. */
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
-                       struct fast_clock *clock);
+                       struct fast_clock *clock, struct statement_name *name);
 
 /* Of the statement's bytecode, without the parts that change with the schema and with literals:
  * two plans have two layouts, and a plan keeps its layout as long as its tables and indexes keep

@@ -9,7 +9,6 @@
 #include "handover/storing.h"
 #include "query/begin.h"
 #include "query/inspect.h"
-#include "query/statement_stats.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/runs/scan_counts.h"
@@ -205,10 +204,13 @@ void runs_acquire_set_query_id(struct run *run)
 	settings->query_id[0] = 0; /* for one statement only */
 }
 
-static uint64_t find_statement(const struct run *run, const char *text, const sqlite3_stmt *stmt)
+static struct statement_name name_of(const struct run *run, const char *text)
 {
-	return statement_stats_find(&(const struct statement_name){
-		text, run->query.database, stmt ? bytecode_layout(run->session->library, stmt, text) : 0 });
+	return (struct statement_name){
+		.text = text,
+		.database = run->query.database,
+		.layout = run->stmt ? bytecode_layout(run->session->library, run->stmt, text) : 0,
+	};
 }
 
 #define FLAGS_AT (sizeof("00-") - 1 + 32 + 1 + 16 + 1)
@@ -223,25 +225,35 @@ static bool is_in_sampled_trace(const char *text)
 	       strchr("13579bdf", trace[FLAGS_AT + 1]);
 }
 
-void runs_name_statement(struct run *run, const sqlite3_stmt *stmt)
+void runs_name(struct run *run, const struct statement_name *name)
 {
-	if (!run->settings.log || run->statement)
-		return;
-	run->statement = find_statement(run, run->query.text, stmt);
-	run->is_traced = is_in_sampled_trace(run->query.text);
+	run->statement = statement_stats_find(name);
+	run->is_traced = is_in_sampled_trace(name->text);
 	if (run->is_traced)
 		run->settings.min_duration_ns = 0;
 }
 
+void runs_name_statement(struct run *run)
+{
+	struct statement_name name;
+
+	if (!run->settings.log || run->statement)
+		return;
+	name = name_of(run, run->query.text);
+	runs_name(run, &name);
+}
+
 void runs_name_anew(struct run *run)
 {
-	run->statement = find_statement(run, sqlite3_sql(run->stmt), run->stmt);
+	const struct statement_name name = name_of(run, sqlite3_sql(run->stmt));
+
+	run->statement = statement_stats_find(&name);
 }
 
 void runs_name_again(struct run *run)
 {
 	run->statement = 0;
-	runs_name_statement(run, run->stmt);
+	runs_name_statement(run);
 }
 
 void runs_announce(struct run *run)
@@ -318,7 +330,6 @@ struct run *runs_keep_ended(struct run *preparation, sqlite3_stmt *stmt)
 
 	query_hide(&preparation->query);
 	preparation->query.text = sqlite3_sql(stmt);
-	runs_name_statement(preparation, stmt);
 	run = preparation->query.text ? claim_after(preparation, stmt, stmt) : NULL;
 	if (run && !runs_count_kept(run)) {
 		runs_free(run);
@@ -345,7 +356,6 @@ static void pause_prepared(struct run *run, sqlite3_stmt *stmt)
 	run->query.text = sqlite3_sql(stmt);
 	if (!run->is_queryprofs)
 		query_make_due(&run->query); /* the host may free its own text */
-	runs_name_statement(run, stmt);
 	runs_set_statement(run, stmt);
 	locate_statement_values(run);
 	run->prepared = true;

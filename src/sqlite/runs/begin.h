@@ -7,6 +7,7 @@
 #define QUERYPROF_SQLITE_RUNS_BEGIN_H
 
 #include "query/inspect.h"
+#include "query/statement_stats.h"
 #include "sqlite/library/host.h"
 #include "sqlite/runs/runs.h"
 
@@ -33,9 +34,12 @@ struct run *runs_keep_ended(struct run *preparation, sqlite3_stmt *stmt);
  * statement's first step. It ends here if the table is full. */
 void run_move(struct run *run, const void *key);
 
-/* Finds the run's statement by its text, and its part by the bytecode of `stmt` (NULL: none), while
- * they certainly exist: at the end another thread may have prepared it again. */
-void runs_name_statement(struct run *run, const sqlite3_stmt *stmt);
+/* Finds the run's statement by its text, and its part by its bytecode if it has some, while they
+ * certainly exist: at the end another thread may have prepared it again. */
+void runs_name_statement(struct run *run);
+
+/* The same of a preparation, by the name of the statement that it has made. */
+void runs_name(struct run *run, const struct statement_name *name);
 
 /* In a call that has the statement, which SQLite has prepared again since, so it has other bytecode. */
 void runs_name_anew(struct run *run);

@@ -130,7 +130,7 @@ static void write_statement_line(const struct run *run, const struct query_work 
 static void count(struct run *run, const struct thread *thread, const struct query_work *work)
 {
 	if (!run->stmt) { /* its text belongs to the host, or to the run itself */
-		runs_name_statement(run, NULL);
+		runs_name_statement(run);
 	} else if (work && work->reprepares) {
 		runs_name_anew(run);
 		query_forget_bytecode(&run->query);
@@ -175,7 +175,8 @@ static void end_preparation(struct run *run, struct run_result result)
 	if (result.has_statement)
 		query_end_span(&run->query,
 		               &(struct query_span_end){ run->statement, .is_preparation = true });
-	query_withdraw(&run->query); /* it was published with the host's text, if so */
+	if (query_has_samples(&run->query)) /* it may have been published with the host's text */
+		query_withdraw(&run->query);
 }
 
 /* What may be read of it at its end: an operation's session is held, and a statement must not go. */

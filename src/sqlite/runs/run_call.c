@@ -88,7 +88,6 @@ bool run_call_begin(struct run_call *call, struct run_begin how)
 	if (!run)
 		return false;
 	set_around(run, &call->call, how.thread);
-	query_start_clocks(&run->query, how.thread);
 	run_call_enter(call, run, how.thread);
 	return true;
 }

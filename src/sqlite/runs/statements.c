@@ -264,6 +264,21 @@ int statement_reset_any(const struct host_library *library, sqlite3_stmt *stmt,
 	return rc;
 }
 
+/* Its run that has ended is not kept any more: nearly always one of this thread, as in
+ * runs_acquire_private(). */
+static void drop_ended(struct session *session, struct run *recent, const sqlite3_stmt *stmt)
+{
+	const struct thread *thread = thread_current;
+	bool is_private = thread && recent && session_enter_private_again(session, thread->id);
+
+	if (is_private && statement_has_ended(recent, stmt) && runs_is_of_session(recent, session))
+		runs_free(recent);
+	else
+		runs_drop_ended(stmt);
+	if (is_private)
+		session_leave_private(session);
+}
+
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize, const void *frame)
 {
@@ -285,7 +300,7 @@ int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
 	if (is_busy)
 		runs_statement_goes(stmt);
 	if (session)
-		runs_drop_ended(stmt);
+		drop_ended(session, recent, stmt);
 	rc = finalize(stmt);
 	call_leave(&call.call);
 	return reset_rc ? reset_rc : rc;
@@ -342,7 +357,9 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	struct session *session;
 	bool is_private;
 
-	*prepare = (struct run_call){ .run = NULL };
+	prepare->call = (struct call){ .number = 0 };
+	prepare->run = NULL;
+	prepare->mutex = NULL;
 	bytecode_read(db, frame);
 	if (sessions_idle())
 		return;
@@ -376,6 +393,7 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 {
 	struct thread *thread = sampler_thread();
 	struct run *run = prepare->run;
+	bool is_worth_logging;
 
 	run_call_leave(prepare, thread);
 	if (!rc && thread)
@@ -384,9 +402,17 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 		run_call_end(prepare, thread, rc);
 		return;
 	}
-	if (run->settings.log && !run->is_queryprofs)
-		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock);
-	if (runs_worth_logging(run)) {
+	/* The preparation itself: each run of a text that names a trace is worth it. */
+	is_worth_logging = runs_worth_logging(run);
+	if (run->settings.log && !run->is_queryprofs) {
+		struct statement_name name = { .text = host_api(run->session->library)->sql(stmt),
+			                       .database = run->session->database,
+			                       .database_hash = run->session->database_hash };
+
+		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock, &name);
+		runs_name(run, &name);
+	}
+	if (is_worth_logging) {
 		run_move(run, stmt);
 		return;
 	}

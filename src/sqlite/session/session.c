@@ -210,6 +210,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	session->settings = *settings;
 	session->number = next_number();
 	session->database = database;
+	session->database_hash = hash_bytes(database ? database : "", database ? strlen(database) : 0);
 	session->recorded = recorded;
 	session->has_trace_callback = session->closing = session->bound = false;
 	session->wants_tables = session->has_tables = false;

@@ -37,6 +37,7 @@ struct session {
 	const struct address_space *space; /* of the SQL functions; NULL: those of this process */
 	const void *mutex;                 /* atomic; the connection's, NULL: not known */
 	char *database;                    /* the file of `main`; NULL: not known */
+	struct hash database_hash;         /* hash_bytes() of it; NULL: of "" */
 	/* The host's steps on this connection cannot be hooked: statements are followed
 	 * by sqlite3_trace_v2, see trace_callback.h. */
 	bool has_trace_callback;
