@@ -3,8 +3,7 @@
  * The aggregate behind flameGraph(): stacks with weights go in, collapsed stacks
  * come out. A stack's names are looked up once, however often it came.
  */
-#ifndef QUERYPROF_SQL_FLAME_GRAPH_H
-#define QUERYPROF_SQL_FLAME_GRAPH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ bool flame_graph_add(struct flame_graph *graph, const char *stack, int64_t weigh
 char *flame_graph_lines(const struct flame_graph *graph, const struct address_space *space);
 
 void flame_graph_free(struct flame_graph *graph);
-
-#endif

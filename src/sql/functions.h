@@ -43,8 +43,7 @@
  * instruction. Those of a trace are looked up as they stand: a caller's is that of its
  * call, not the one that the call returns to.
  */
-#ifndef QUERYPROF_SQL_FUNCTIONS_H
-#define QUERYPROF_SQL_FUNCTIONS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -61,5 +60,3 @@ const char *functions_name_at(size_t index);
  * exist at that time. So what the connection has read before, it will read again. Does
  * not read it now: another process may have it locked. */
 void functions_guard(struct session *session);
-
-#endif

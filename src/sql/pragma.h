@@ -2,8 +2,7 @@
 /*
  * PRAGMAs of queryprof's, in the text of a statement about to be prepared.
  */
-#ifndef QUERYPROF_SQL_PRAGMA_H
-#define QUERYPROF_SQL_PRAGMA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,5 +24,3 @@ bool pragma_parse(const char *sql, int bytes, struct pragma *pragma);
  *   PRAGMA name = value     SELECT set_setting('name','value') AS "name"
  */
 char *pragma_rewrite(const char *sql, int bytes, const char **tail);
-
-#endif

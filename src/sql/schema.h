@@ -3,8 +3,7 @@
  * The `system` schema of a session: an attached in-memory database whose tables
  * are all virtual. Nothing is created, locked or written in the host's databases.
  */
-#ifndef QUERYPROF_SQL_SCHEMA_H
-#define QUERYPROF_SQL_SCHEMA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ int schema_make_eponymous(struct session *session, char **error);
  * says why. */
 void schema_expect(struct session *session, const char *sql);
 int schema_follow(struct session *session);
-
-#endif

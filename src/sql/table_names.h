@@ -4,8 +4,7 @@
  * schema's image, which is made when the library is built (system_image.c), and for the
  * list of their descriptions in tables.c.
  */
-#ifndef QUERYPROF_SQL_TABLE_NAMES_H
-#define QUERYPROF_SQL_TABLE_NAMES_H
+#pragma once
 
 #define TABLES_MODULE_PREFIX "queryprof_"
 
@@ -29,5 +28,3 @@
 	_(stack_trace)                                                                                       \
 	_(symbols)                                                                                           \
 	_(modules)
-
-#endif

@@ -6,8 +6,7 @@
  * made when they are read (tables_rows.c). A table is a description table_NAME, which
  * names the function that fills it, and its name is in table_names.h.
  */
-#ifndef QUERYPROF_SQL_TABLES_H
-#define QUERYPROF_SQL_TABLES_H
+#pragma once
 
 #include "sql/table_names.h"
 #include "sqlite/session/session.h"
@@ -115,5 +114,3 @@ extern const sqlite3_module table_rows_module, table_rows_eponymous;
 	.iVersion = 1, .xBestIndex = best_index, .xDisconnect = table_disconnect,                            \
 	.xDestroy = table_refuse_destroy, .xOpen = open_cursor, .xClose = close_cursor, .xFilter = filter,   \
 	.xNext = next, .xEof = at_end, .xColumn = column, .xRowid = rowid
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * For a table's fill(): adds the table's cells, row by row in the order of its columns.
  */
-#ifndef QUERYPROF_SQL_TABLES_ROWS_H
-#define QUERYPROF_SQL_TABLES_ROWS_H
+#pragma once
 
 #include "sql/tables.h"
 
@@ -11,5 +10,3 @@ void table_add_integer(struct table_rows *rows, int64_t value);
 void table_add_real(struct table_rows *rows, double value);
 void table_add_failed(struct table_rows *rows);                 /* no memory for more */
 void table_add_text(struct table_rows *rows, const char *text); /* copied; NULL: NULL */
-
-#endif

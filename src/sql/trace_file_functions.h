@@ -7,8 +7,7 @@
  * For the extension's second entry point, and for the queryprof command. Free of SQLite's
  * macros for extensions, so that a program with an SQLite of its own can include it.
  */
-#ifndef QUERYPROF_SQL_TRACE_FILE_FUNCTIONS_H
-#define QUERYPROF_SQL_TRACE_FILE_FUNCTIONS_H
+#pragma once
 
 struct address_space;
 struct sqlite3;
@@ -20,5 +19,3 @@ struct sqlite3_api_routines;
  * An SQLite result; `*error` is sqlite3_malloc'ed by the library of `api`. */
 int trace_file_functions_attach(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api,
                                 const struct address_space **space);
-
-#endif
