@@ -85,6 +85,16 @@ class TraceFiles(unittest.TestCase):
                 self.assertIn("note LIKE", run("report", path))
                 self.assertEqual(rows(path, "PRAGMA user_version"), [[version]])
 
+    def test_top_views(self):
+        """The command has these views on sums of its own; sqlite3 sums with what the file says."""
+        for version in VERSIONS:
+            path = self.make(version)
+            for view in "top_functions", "top_stacks":
+                with self.subTest(version=version, view=view):
+                    of_command = [list(row.values()) for row in json.loads(run("sql", path, "--format", "json", "SELECT * FROM " + view))]
+                    self.assertGreater(len(of_command), 1)
+                    self.assertCountEqual(of_command, rows(path, "SELECT * FROM " + view))
+
     def test_upgraded(self):
         """A recording is added; the earlier one is what it was."""
         for version in VERSIONS:

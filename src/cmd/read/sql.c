@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/file/run_sql.h"
+#include "cmd/file/stack_sums.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/read/shell.h"
@@ -94,9 +95,11 @@ static int run(int argc, char **argv)
 		return COMMAND_FAILED;
 	if (strcmp(given, "-") == 0)
 		given = text = read_standard_input();
+	int result = stack_sums_add(db) ? complain("%s: %s", path, sqlite3_errmsg(db)) : COMMAND_FINE;
 	if (guarded)
 		sqlite3_set_authorizer(db, authorize, NULL);
-	int result = given ? run_sql(db, given, NULL, &output) : COMMAND_FAILED;
+	if (!result)
+		result = given ? run_sql(db, given, NULL, &output) : COMMAND_FAILED;
 	if (result && guarded && is_refused(db))
 		complain("--guarded refuses ATTACH, VACUUM INTO, load_extension(), and PRAGMA but for "
 		         "table_info, "
