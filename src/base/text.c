@@ -106,8 +106,16 @@ unsigned text_control(const char *text, size_t size)
 	return 0;
 }
 
+/* Nearly all characters are. */
+static bool is_plain(char c)
+{
+	return c >= ' ' && c < 0x7f;
+}
+
 void text_blank_controls(char *text)
 {
+	while (is_plain(*text))
+		text++;
 	char *to = text;
 
 	for (size_t size; *text; text += size) {
@@ -132,6 +140,10 @@ char *text_repair(const char *text, size_t size)
 	if (!repaired)
 		return NULL;
 	for (size_t step; text < end; text += step ? step : 1) {
+		for (; text < end && is_plain(*text); text++)
+			*to++ = *text;
+		if (text == end)
+			break;
 		step = text_character_within(text, (size_t)(end - text));
 		memcpy(to, step ? text : replacement, step ? step : 3);
 		to += step ? step : 3;

@@ -51,6 +51,30 @@ static uint32_t number_at(const uint8_t *bytes, size_t size)
 	return number;
 }
 
+static uint64_t word_at(const uint8_t *bytes)
+{
+	uint64_t word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return __builtin_bswap64(word);
+}
+
+/* Whether the number goes on after each of these eight bytes. */
+static bool all_continue(const uint8_t *bytes)
+{
+	return !(~word_at(bytes) & 0x8080808080808080);
+}
+
+/* The lower seven bits of each of eight bytes. */
+static uint64_t sevens_at(const uint8_t *bytes)
+{
+	uint64_t word = word_at(bytes) & 0x7f7f7f7f7f7f7f7f;
+
+	word = (word & 0x7f007f007f007f00) >> 1 | (word & 0x007f007f007f007f);
+	word = (word & 0x3fff00003fff0000) >> 2 | (word & 0x00003fff00003fff);
+	return (word & 0x0fffffff00000000) >> 4 | (word & 0x000000000fffffff);
+}
+
 /* A number of up to nine bytes, seven bits in each but the ninth. False: it does not end before `end`. */
 static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *number)
 {
@@ -58,6 +82,11 @@ static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t 
 
 	if (*at < end && **at < 128) {
 		*number = *(*at)++;
+		return true;
+	}
+	if (end - *at > 8 && all_continue(*at)) { /* as the time of a sample */
+		*number = sevens_at(*at) << 8 | (*at)[8];
+		*at += 9;
 		return true;
 	}
 	for (int i = 0; i < 9 && *at < end; i++) {
@@ -74,18 +103,18 @@ static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t 
 
 /* --- rows ------------------------------------------------------------------------------------------- */
 
-/* Of an integer, by the type that the record gives it. */
-static const uint8_t sizes[] = { 0, 1, 2, 3, 4, 6, 8 };
-enum { TYPE_INTEGERS = sizeof(sizes), TYPE_0 = 8, TYPE_1 = 9 };
+/* Of a value, by the type that the record gives it. */
+static const struct type {
+	uint8_t size, shift, one;
+	int64_t mask;
+} types[] = {
+	{ 0, 0, 0, 0 },   { 1, 56, 0, -1 }, { 2, 48, 0, -1 }, { 3, 40, 0, -1 }, { 4, 32, 0, -1 },
+	{ 6, 16, 0, -1 }, { 8, 0, 0, -1 },  { 0, 0, 0, -1 },  { 0, 0, 0, 0 },   { 0, 0, 1, 0 },
+};
+enum { TYPE_REAL = 7, TYPES = sizeof(types) / sizeof(types[0]) };
 
-/* A page has room for eight bytes after it. */
-static inline int64_t read_integer(const uint8_t *bytes, size_t size)
-{
-	uint64_t number;
-
-	memcpy(&number, bytes, sizeof(number));
-	return size ? (int64_t)__builtin_bswap64(number) >> (64 - 8 * size) : 0;
-}
+/* A record has so many bytes at most that are read beyond its end, which a page has room for. */
+#define BEYOND (RECORD_COLUMNS_MAX * sizeof(uint64_t))
 
 /* A record: the size of its head and the types of its columns, then their values. */
 static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, const uint8_t *end)
@@ -97,23 +126,19 @@ static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, cons
 		return SQLITE_CORRUPT;
 	const uint8_t *value = record + head;
 	const uint8_t *const head_end = value;
-	for (size_t i = 0; i < tree->column_count; i++) {
-		int64_t *const to = &tree->row[tree->places[i]];
-		uint64_t type = 0;
+	const uint8_t *const places = tree->places;
+	int64_t *const row = tree->row;
+	for (size_t i = 0, count = tree->column_count; i < count; i++) {
+		const uint8_t number = at < head_end ? *at++ : 0; /* a row of an older version has fewer */
 
-		if (at < head_end && !read_varint(&at, head_end, &type))
+		if (number >= TYPES || number == TYPE_REAL)
 			return SQLITE_CORRUPT;
-		if (type < TYPE_INTEGERS) {
-			if (sizes[type] > end - value)
-				return SQLITE_CORRUPT;
-			*to = read_integer(value, sizes[type]);
-			value += sizes[type];
-		} else if (type == TYPE_0 || type == TYPE_1) {
-			*to = type == TYPE_1;
-		} else {
-			return SQLITE_CORRUPT;
-		}
+		const struct type *const type = &types[number];
+		row[places[i]] = ((int64_t)word_at(value) >> type->shift & type->mask) | type->one;
+		value += type->size;
 	}
+	if (value > end)
+		return SQLITE_CORRUPT;
 	tree->row[tree->rowid_place] = rowid;
 	return tree->take(tree->context, tree->row);
 }
@@ -124,7 +149,7 @@ static int read_leaf(struct tree *tree, const struct page *page)
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; !code && i < page->cell_count; i++) {
-		const uint8_t *at = page->bytes + number_at(&page->cells[2 * i], 2);
+		const uint8_t *at = page->bytes + (page->cells[2 * i] << 8 | page->cells[2 * i + 1]);
 		uint64_t size = 0, rowid = 0;
 
 		/* A record of integers fits into any page. */
@@ -145,7 +170,7 @@ static int read_page(struct tree *tree, struct page *page, uint32_t number)
 {
 	if (number < 2 || tree->pages_left-- <= 0)
 		return SQLITE_CORRUPT;
-	if (!page->bytes && !(page->bytes = malloc(tree->page_size + sizeof(uint64_t))))
+	if (!page->bytes && !(page->bytes = malloc(tree->page_size + BEYOND)))
 		return SQLITE_NOMEM;
 	const int code = tree->file->pMethods->xRead(tree->file, page->bytes, (int)tree->page_size,
 	                                             (int64_t)(number - 1) * (int64_t)tree->page_size);
