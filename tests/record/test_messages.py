@@ -108,6 +108,8 @@ class Nothing(Recording):
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--real", "0", "--off-cpu", "0"))
         self.assertIn("all periods are 0", done.stderr)
         self.assertNotIn("no query took long enough", done.stderr)
+        done = self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "0", "--off-cpu", "0"))
+        self.assertIn("all periods are 0", done.stderr)
 
     def test_process_that_goes_on(self):
         script = ("import os, sqlite3, time\n"

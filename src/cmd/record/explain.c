@@ -212,11 +212,11 @@ static int find_process(void)
 	return found > 0 ? found : 0;
 }
 
-static bool is_off(const char *variable)
+static bool is_off(const char *variable, bool otherwise)
 {
 	const char *value = getenv(variable);
 
-	return value && strcmp(value, "0") == 0;
+	return value ? strcmp(value, "0") == 0 : otherwise;
 }
 
 /* Runs are counted where they are not logged, too. */
@@ -282,9 +282,9 @@ bool explain_no_query(const char *path)
 	if (process)
 		complain("%s: no query was recorded yet; process %d still runs, and recording continues",
 		         path, process);
-	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS") &&
-	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS") &&
-	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS"))
+	else if (is_off("QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS", false) &&
+	         is_off("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS", true) &&
+	         is_off("QUERYPROF_QUERY_PROFILER_OFF_CPU_PERIOD_NS", false))
 		complain("%s: no query was sampled or followed, because all periods are 0", path);
 	else if (!has_counted(path) && !has_line(MARK_STARTED))
 		complain("%s: nothing was recorded: SQLite was loaded, but the process reported no query. "
