@@ -9,8 +9,7 @@
  *	clickhouse_block_write(&columns, count, rows, &bytes);
  *	clickhouse_pack(bytes, size, CLICKHOUSE_LZ4, &packed);
  */
-#ifndef QUERYPROF_EXPORT_CLICKHOUSE_H
-#define QUERYPROF_EXPORT_CLICKHOUSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ enum clickhouse_method { CLICKHOUSE_LZ4 = 0x82, CLICKHOUSE_ZSTD = 0x90 };
 /* In ClickHouse's frames, as it takes them with ?decompress=1; the check sums are 0 (see
  * http_native_compression_disable_checksumming_on_decompress). False: no memory. */
 bool clickhouse_pack(const struct bytes *from, enum clickhouse_method method, struct bytes *to);
-
-#endif

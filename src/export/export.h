@@ -10,8 +10,7 @@
  * Texts are UTF-8, whatever the file has. Everything that a sample points to stays where
  * it is until the writer has ended, but labels only as flush() says. One thread.
  */
-#ifndef QUERYPROF_EXPORT_EXPORT_H
-#define QUERYPROF_EXPORT_EXPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ struct export_format {
 	FORMAT(otlp)
 #define EXPORT_FORMAT_DECLARE(name) extern const struct export_format export_##name;
 EXPORT_FORMATS(EXPORT_FORMAT_DECLARE)
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The list of export formats.
  */
-#ifndef QUERYPROF_EXPORT_FORMATS_H
-#define QUERYPROF_EXPORT_FORMATS_H
+#pragma once
 
 #include "export/export.h"
 
@@ -15,5 +14,3 @@ const struct export_format *export_format_at(size_t index);
  * end() and frees the writer. */
 void *export_begin(const struct export_format *format, FILE *out, const struct export_info *info);
 bool export_end(const struct export_format *format, void *writer, bool complete);
-
-#endif

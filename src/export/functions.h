@@ -3,8 +3,7 @@
  * Functions for formats that put the places within a function together: one for
  * each name and file, numbered from 0 as they come.
  */
-#ifndef QUERYPROF_EXPORT_FUNCTIONS_H
-#define QUERYPROF_EXPORT_FUNCTIONS_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vector.h"
@@ -28,5 +27,3 @@ struct functions {
 uint32_t functions_add(struct functions *functions, const struct export_frame *frame, size_t line);
 
 void functions_free(struct functions *functions);
-
-#endif

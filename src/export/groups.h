@@ -3,8 +3,7 @@
  * Samples by statement: all runs of one together, which may be thousands. Queries
  * that differ only in literals are one statement.
  */
-#ifndef QUERYPROF_EXPORT_GROUPS_H
-#define QUERYPROF_EXPORT_GROUPS_H
+#pragma once
 
 #include "base/index.h"
 #include "base/vector.h"
@@ -35,5 +34,3 @@ uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 uint32_t *groups_order(const struct groups *groups);
 
 void groups_free(struct groups *groups);
-
-#endif

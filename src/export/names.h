@@ -3,8 +3,7 @@
  * Stacks as writers take them: from the addresses of a stack to functions, files
  * and lines, each worked out once.
  */
-#ifndef QUERYPROF_EXPORT_NAMES_H
-#define QUERYPROF_EXPORT_NAMES_H
+#pragma once
 
 #include "export/export.h"
 
@@ -43,5 +42,3 @@ size_t names_find_interpreter(const struct export_stack *stack);
 
 /* The text, kept as long as `names` is. NULL: no memory. */
 const char *names_keep(struct names *names, const char *text);
-
-#endif

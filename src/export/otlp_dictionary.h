@@ -3,8 +3,7 @@
  * The dictionary of OpenTelemetry's profiles: tables to which samples refer by number. Item 0 of each is
  * empty. An item is packed when it comes, so memory is that of what is written.
  */
-#ifndef QUERYPROF_EXPORT_OTLP_DICTIONARY_H
-#define QUERYPROF_EXPORT_OTLP_DICTIONARY_H
+#pragma once
 
 #include "base/index.h"
 #include "base/interner.h"
@@ -41,5 +40,3 @@ int32_t otlp_dictionary_attribute(struct otlp_dictionary *dictionary, const char
 int32_t otlp_dictionary_link(struct otlp_dictionary *dictionary, const char *digits);
 
 void otlp_dictionary_free(struct otlp_dictionary *dictionary);
-
-#endif

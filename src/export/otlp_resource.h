@@ -2,8 +2,7 @@
 /*
  * A resource as a message of OpenTelemetry's.
  */
-#ifndef QUERYPROF_EXPORT_OTLP_RESOURCE_H
-#define QUERYPROF_EXPORT_OTLP_RESOURCE_H
+#pragma once
 
 #include "export/resource.h"
 
@@ -21,5 +20,3 @@ struct otlp_resource {
 bool otlp_resource_fill(struct otlp_resource *to, const char *service, const char *program, const char *host,
                         int64_t process_id);
 void otlp_resource_free(struct otlp_resource *resource);
-
-#endif

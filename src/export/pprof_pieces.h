@@ -3,8 +3,7 @@
  * A pprof profile in pieces, compressed by gzip. Protocol buffers that follow each other are read as one,
  * whose repeated fields are those of all. Strings are written as they come, so none is kept.
  */
-#ifndef QUERYPROF_EXPORT_PPROF_PIECES_H
-#define QUERYPROF_EXPORT_PPROF_PIECES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ int64_t pprof_pieces_new_string(struct pprof_pieces *pieces, const char *text);
 
 /* Frees the memory. False: something failed, in errno if it is not 0. */
 bool pprof_pieces_close(struct pprof_pieces *pieces);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Fields of protocol buffers, packed by hand: of messages of which there are millions.
  */
-#ifndef QUERYPROF_EXPORT_PROTOBUF_H
-#define QUERYPROF_EXPORT_PROTOBUF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ static inline size_t protobuf_size(uint64_t number)
 		size++;
 	return size;
 }
-
-#endif

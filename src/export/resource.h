@@ -7,8 +7,7 @@
  * Pyroscope has the same as labels of a series, and makes series of the samples' labels, too: so
  * these are names as Prometheus takes them, and not too many.
  */
-#ifndef QUERYPROF_EXPORT_RESOURCE_H
-#define QUERYPROF_EXPORT_RESOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ char *resource_label_name(const char *key);
 
 /* Whether one of the resource's first `count` attributes has that name as a label. */
 bool resource_has_label(const struct resource *resource, size_t count, const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  * Samples of the same stack and labels, summed up. There may be nearly as many sums as samples, so these are
  * small, and those whose labels have ended can be flushed.
  */
-#ifndef QUERYPROF_EXPORT_SUMS_H
-#define QUERYPROF_EXPORT_SUMS_H
+#pragma once
 
 #include "base/tally.h"
 #include "base/vector.h"
@@ -46,5 +45,3 @@ static inline bool sums_has_ended(const struct export_labels *labels, int64_t no
 }
 
 void sums_free(struct sums *sums);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Texts as the formats take them.
  */
-#ifndef QUERYPROF_EXPORT_TEXT_H
-#define QUERYPROF_EXPORT_TEXT_H
+#pragma once
 
 #include "base/json.h"
 
@@ -29,5 +28,3 @@ static inline void export_write_number(FILE *out, const char *before, int64_t nu
 	fputs_unlocked(before, out);
 	fwrite_unlocked(at, 1, (size_t)(digits + sizeof(digits) - at), out);
 }
-
-#endif

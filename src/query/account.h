@@ -4,8 +4,7 @@
  * page faults, its switches. Reading them costs some microseconds, so a reading is reused for a
  * millisecond: a query that begins within that time is charged with the counts of that time.
  */
-#ifndef QUERYPROF_QUERY_ACCOUNT_H
-#define QUERYPROF_QUERY_ACCOUNT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ COLD_PATH void account_read(struct thread *thread);
 
 /* The difference of two readings. */
 struct thread_account account_since(const struct thread_account *start, const struct thread_account *now);
-
-#endif

@@ -10,8 +10,7 @@
  * The random bits are the state of the thread's random numbers, which takes a step of the same odd
  * size each time: they are as evenly distributed as random ones, and no two runs in a row have the same.
  */
-#ifndef QUERYPROF_QUERY_BEGIN_H
-#define QUERYPROF_QUERY_BEGIN_H
+#pragma once
 
 #include "base/fast_clock.h"
 #include "base/hot_path.h"
@@ -129,5 +128,3 @@ HOT_INLINE void query_begin(struct query_run *run, struct thread *thread, bool i
 	query_enter_at(run, thread, now);
 	span_run_begin(&run->span, now, run->is_logged);
 }
-
-#endif

@@ -2,10 +2,7 @@
 /*
  * Measures the cost of the wrappers for watch_cost.h.
  */
-#ifndef QUERYPROF_QUERY_CALIBRATE_H
-#define QUERYPROF_QUERY_CALIBRATE_H
+#pragma once
 
 /* Once; takes some ten us. */
 void calibrate_watch_cost(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The calling thread's CPU clock, for the beginnings and ends of its queries.
  */
-#ifndef QUERYPROF_QUERY_CPU_CLOCK_H
-#define QUERYPROF_QUERY_CPU_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ static inline uint64_t cpu_clock_until(struct thread *thread, uint64_t now_ns)
 
 /* The CPU clock of a thread of this process. False: there is no such thread. */
 bool cpu_clock_of(uint32_t thread_id, uint64_t *ns);
-
-#endif

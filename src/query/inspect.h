@@ -2,8 +2,7 @@
 /*
  * Runs of queries, as other threads see them.
  */
-#ifndef QUERYPROF_QUERY_INSPECT_H
-#define QUERYPROF_QUERY_INSPECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ bool query_any_open(void);
 
 /* This one, if it is shown and its run has this key. */
 bool query_inspect(const struct query_run *run, struct query_key key, struct query_view *view);
-
-#endif

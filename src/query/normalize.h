@@ -3,8 +3,7 @@
  * The shape of a statement: equal for texts that differ only in literals, white
  * space, comments and the case of words.
  */
-#ifndef QUERYPROF_QUERY_NORMALIZE_H
-#define QUERYPROF_QUERY_NORMALIZE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ uint64_t normalize_hash(const char *sql, size_t size);
 /* Hash of the block comments, which may have labels (label/comment.h); 0: there are none. It
  * ignores traceparent and tracestate, which differ for each request. */
 uint64_t normalize_comments(const char *sql, size_t size);
-
-#endif

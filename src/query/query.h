@@ -4,8 +4,7 @@
  * and the record that ends it. Independent of SQLite; src/sqlite and qp_query_begin() both build on
  * it.
  */
-#ifndef QUERYPROF_QUERY_QUERY_H
-#define QUERYPROF_QUERY_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -318,5 +317,3 @@ bool query_end_run(struct query_run *run, const struct query_ending *ending);
  * Texts longer than a 16th of the ring are cut (QUERY_TEXT_CUT). After
  * sampler_stop() nothing is written. */
 void query_finish(const struct query_run *run, const struct query_end *end);
-
-#endif

@@ -23,8 +23,7 @@
  *
  * If no flag is ever set, all rows are measured.
  */
-#ifndef QUERYPROF_QUERY_ROWS_H
-#define QUERYPROF_QUERY_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ void rows_next(struct row_times *rows, uint64_t count, double duration_ns);
 uint64_t rows_execution_ns(const struct row_times *rows);
 uint64_t rows_cpu_ns(const struct row_times *rows);
 uint64_t rows_error_ns(const struct row_times *rows);
-
-#endif

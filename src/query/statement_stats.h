@@ -15,8 +15,7 @@
  * statement comes and the limit log_statements_max is reached, the least used become part of
  * "(other)", which also counts new ones while the table is full. No run is lost.
  */
-#ifndef QUERYPROF_QUERY_STATEMENT_STATS_H
-#define QUERYPROF_QUERY_STATEMENT_STATS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -140,5 +139,3 @@ uint64_t statement_stats_counter(enum statement_counter_name which);
 
 /* In a forked child: counts begin at 0. */
 void statement_stats_reset_in_child(void);
-
-#endif

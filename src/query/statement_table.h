@@ -3,8 +3,7 @@
  * The table of statements and their parts, by the hash of a statement's shape. For statement_stats.c,
  * which holds its lock at each call. An index is that of an entry (statement_memory.h).
  */
-#ifndef QUERYPROF_QUERY_STATEMENT_TABLE_H
-#define QUERYPROF_QUERY_STATEMENT_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void statement_table_free(uint32_t index);
 
 /* In a forked child: an empty table. */
 void statement_table_reset_in_child(void);
-
-#endif

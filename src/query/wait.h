@@ -13,8 +13,7 @@
  *
  * All of this is async-signal-safe and keeps errno.
  */
-#ifndef QUERYPROF_QUERY_WAIT_H
-#define QUERYPROF_QUERY_WAIT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -193,5 +192,3 @@ struct wait_view {
 
 /* The wait of the thread with this id, in a query's call that began at `entered_ns`. Any thread. */
 struct wait_view wait_inspect(uint32_t thread_id, uint64_t entered_ns);
-
-#endif

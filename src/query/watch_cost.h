@@ -4,8 +4,7 @@
  * counted as the statements' runs and rows, and each has a calibrated cost, so queries do no work for
  * it.
  */
-#ifndef QUERYPROF_QUERY_WATCH_COST_H
-#define QUERYPROF_QUERY_WATCH_COST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ uint64_t watch_cost_of(uint64_t runs, uint64_t rows);
 
 /* The cost of all statements so far. */
 uint64_t watch_cost_so_far(void);
-
-#endif

@@ -2,11 +2,8 @@
 /*
  * Names and lines for a trace file.
  */
-#ifndef QUERYPROF_CMD_FILE_EMBED_H
-#define QUERYPROF_CMD_FILE_EMBED_H
+#pragma once
 
 /* Puts names and lines into the file; others may keep it locked for so many seconds. A
  * command_result, after a complaint. */
 int embed_file(const char *path, int patience);
-
-#endif

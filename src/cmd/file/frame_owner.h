@@ -2,8 +2,7 @@
 /*
  * Whose a frame of a stack is.
  */
-#ifndef QUERYPROF_CMD_FILE_FRAME_OWNER_H
-#define QUERYPROF_CMD_FILE_FRAME_OWNER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -14,5 +13,3 @@ bool frame_is_of_program(const char *function, const char *module, const char *f
 
 /* Whether the module is an interpreter whose programs have call stacks (interpreter/call_stack.h). */
 bool module_is_interpreter(const char *module);
-
-#endif

@@ -8,8 +8,7 @@
  * beforehand (run_sql_prepare()) reads the source once. Keys of few values cost little: what differs in them
  * only is summed up together while the source is read, and then again for each statement.
  */
-#ifndef QUERYPROF_CMD_FILE_GROUPED_H
-#define QUERYPROF_CMD_FILE_GROUPED_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ int grouped_make(sqlite3 *db, void *data, void *memory, void *rows, uint64_t use
 size_t grouped_count(const void *rows);
 void grouped_read(const void *memory, const void *rows, size_t row, int column, sqlite3_context *result);
 void grouped_free(void *memory);
-
-#endif

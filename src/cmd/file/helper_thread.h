@@ -4,8 +4,7 @@
  * so a pass over a file uses two processors. The caller must not touch what the work changes until
  * helper_thread_wait(). If no thread can be started, the caller's thread does the work.
  */
-#ifndef QUERYPROF_CMD_FILE_HELPER_THREAD_H
-#define QUERYPROF_CMD_FILE_HELPER_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool helper_thread_wait(struct helper_thread *thread);
 
 /* Waits, too. NULL is ignored. */
 void helper_thread_end(struct helper_thread *thread);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The libraries that belong to the command.
  */
-#ifndef QUERYPROF_CMD_FILE_LIBRARY_H
-#define QUERYPROF_CMD_FILE_LIBRARY_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -11,5 +10,3 @@
 /* The library of that file name beside the command, as in the build's folder, or where it
  * is installed with it; `path` has room for PATH_MAX. False: in neither place. */
 bool library_find(const char *name, char *path);
-
-#endif

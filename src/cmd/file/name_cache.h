@@ -3,8 +3,7 @@
  * Names and lines that look-ups found once, in the user's cache folder, so that a short
  * program's recording opens no debug information again. The file may be deleted at any time.
  */
-#ifndef QUERYPROF_CMD_FILE_NAME_CACHE_H
-#define QUERYPROF_CMD_FILE_NAME_CACHE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ size_t name_cache_frames(void *cache, const struct symbol_object *object, uint64
 
 /* Stores what is new. NULL: does nothing. */
 void name_cache_close(struct name_cache *cache);
-
-#endif

@@ -4,8 +4,7 @@
  * complete, and what was there before stays until then. "-" is stdout; devices and
  * pipes are written as they are. One at a time.
  */
-#ifndef QUERYPROF_CMD_FILE_OUT_FILE_H
-#define QUERYPROF_CMD_FILE_OUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,5 +25,3 @@ int out_file_close(struct out_file *out, bool is_whole);
 
 /* The path for messages. */
 const char *out_file_name(const char *path);
-
-#endif

@@ -3,8 +3,7 @@
  * The trace file that `record --new` replaces: it has another name until the recorded program has started,
  * and gets its own again where that fails.
  */
-#ifndef QUERYPROF_CMD_FILE_REPLACED_FILE_H
-#define QUERYPROF_CMD_FILE_REPLACED_FILE_H
+#pragma once
 
 /* Renames the file and what SQLite has beside it. Signals wait from then on (program_hold_signals()), so that
  * none ends this process in between. `given`: the path for messages. A command_result. */
@@ -17,5 +16,3 @@ void replaced_file_remove(void);
 
 /* Removes a trace file and what SQLite has beside it. */
 void trace_file_remove(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Running SQL and printing its rows.
  */
-#ifndef QUERYPROF_CMD_FILE_RUN_SQL_H
-#define QUERYPROF_CMD_FILE_RUN_SQL_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -28,5 +27,3 @@ void run_sql_prepare(sqlite3 *db, const char *sql);
 
 /* The text of a column, "" if it is NULL. Valid until the next step. */
 const char *run_sql_text(sqlite3_stmt *row, int column);
-
-#endif

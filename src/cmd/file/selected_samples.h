@@ -4,8 +4,7 @@
  * of time, for commands that read all of them: what they name is read once, into memory, and a look-up takes
  * tens of ns.
  */
-#ifndef QUERYPROF_CMD_FILE_SELECTED_SAMPLES_H
-#define QUERYPROF_CMD_FILE_SELECTED_SAMPLES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
                           bool (*take)(void *context, const struct selected_sample *sample), void *context);
 
 const char *selected_samples_type(const struct selected_samples *samples, uint32_t type);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Which runs a command is about: the options that several commands share.
  */
-#ifndef QUERYPROF_CMD_FILE_SELECTION_H
-#define QUERYPROF_CMD_FILE_SELECTION_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -52,5 +51,3 @@ sqlite3 *selection_open(const char *path, const struct selection *one);
 
 /* COMMAND_FAILED, after a complaint, where the options leave no run at all. */
 int selection_require(sqlite3 *db, const char *path, const struct selection *one);
-
-#endif

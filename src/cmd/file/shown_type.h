@@ -3,8 +3,7 @@
  * The type of the samples that a command shows: --type. A file may have types that this
  * build does not know; it names their units.
  */
-#ifndef QUERYPROF_CMD_FILE_SHOWN_TYPE_H
-#define QUERYPROF_CMD_FILE_SHOWN_TYPE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -39,5 +38,3 @@ void shown_type_none(const struct shown_type *type, char text[SHOWN_TYPE_NONE]);
 
 /* COMMAND_MISUSED, after a complaint. */
 int shown_type_refuse(const struct shown_type *type, const char *command);
-
-#endif

@@ -19,8 +19,7 @@
  * function is its name and the column that the statement reads, either `module` or `library`: the module up
  * to ".so", whatever its version is.
  */
-#ifndef QUERYPROF_CMD_FILE_STACK_FRAMES_H
-#define QUERYPROF_CMD_FILE_STACK_FRAMES_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -33,5 +32,3 @@ int stack_frames_add(sqlite3 *db, const struct address_space *space, struct stac
 
 /* Before the connection is closed. NULL is ignored. */
 void stack_frames_end(struct stack_frames *frames);
-
-#endif

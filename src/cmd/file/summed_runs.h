@@ -3,12 +3,9 @@
  * The virtual table temp.summed_runs (grouped.h): the rows of the view run_values (sql/read/selected.sql),
  * summed up.
  */
-#ifndef QUERYPROF_CMD_FILE_SUMMED_RUNS_H
-#define QUERYPROF_CMD_FILE_SUMMED_RUNS_H
+#pragma once
 
 #include <sqlite3.h>
 
 /* While no statement is running. An SQLite result. */
 int summed_runs_add(sqlite3 *db);
-
-#endif

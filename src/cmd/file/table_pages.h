@@ -2,8 +2,7 @@
 /*
  * The rows of a table of integers, read from the pages of its file: SQL takes six times as long for a row.
  */
-#ifndef QUERYPROF_CMD_FILE_TABLE_PAGES_H
-#define QUERYPROF_CMD_FILE_TABLE_PAGES_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ uint32_t table_pages_root(sqlite3 *db, const char *table);
  * SQLITE_CORRUPT, or an error of memory or of reading. */
 int table_pages_each(sqlite3 *db, const char *table, const char *const *columns, size_t count, int64_t first,
                      int64_t last, int (*take)(void *context, const int64_t *row), void *context);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Trace files, opened for reading only.
  */
-#ifndef QUERYPROF_CMD_FILE_TRACE_FILE_H
-#define QUERYPROF_CMD_FILE_TRACE_FILE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ char *trace_file_uri(const char *path);
 /* The name of its write-ahead log, which SQLite has beside the file that a link leads to. Malloc'ed; NULL: no
  * memory. */
 char *trace_file_log(const char *path);
-
-#endif

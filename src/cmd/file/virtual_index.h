@@ -4,8 +4,7 @@
  * "VIRTUAL TABLE INDEX 32:M2". Plans are only read of modules that are part of SQLite, so the form tells the
  * module.
  */
-#ifndef QUERYPROF_CMD_FILE_VIRTUAL_INDEX_H
-#define QUERYPROF_CMD_FILE_VIRTUAL_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,5 +12,3 @@
 /* The detail of a node. False, and nothing is written: it is of no virtual table, or its form is not known.
  */
 bool virtual_index_write(FILE *to, const char *detail);
-
-#endif

@@ -6,8 +6,7 @@
  *   oneLine(TEXT)   the text with blanks for line breaks and tabs, without blanks at its ends
  *   virtualWords(DETAIL)  what the plan node asks a virtual table for (virtual_index.h); NULL: not known
  */
-#ifndef QUERYPROF_CMD_FILE_WORDS_H
-#define QUERYPROF_CMD_FILE_WORDS_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void words_duration(double ns, char *text, size_t room);
 
 /* The path as from the present folder, if it is below that. */
 const char *words_path_here(const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What `queryprof check` does not report again: a file with a line for each, the limit and the statement.
  */
-#ifndef QUERYPROF_CMD_READ_BASELINE_H
-#define QUERYPROF_CMD_READ_BASELINE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -13,5 +12,3 @@ int baseline_write(sqlite3 *db, const char *path, const char *trace);
 
 /* Takes what is in the file out of temp.violations. A command_result. */
 int baseline_apply(sqlite3 *db, const char *path);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What costs most in a file, and what would change it: the table temp.findings.
  */
-#ifndef QUERYPROF_CMD_READ_FINDING_LIST_H
-#define QUERYPROF_CMD_READ_FINDING_LIST_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -29,5 +28,3 @@ int finding_list_make(sqlite3 *db);
 /* Prints the first findings, at most `most`, in a line each: its share of the time, its title, the id of its
  * statement. Returns how many findings there are; -1: they cannot be read. */
 int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line));
-
-#endif

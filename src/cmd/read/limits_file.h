@@ -4,8 +4,7 @@
  * [[statement]], and in these a key and a value in each line. A value is a whole number, true, false, or a
  * string in quotes. Anything else is an error, with its line.
  */
-#ifndef QUERYPROF_CMD_READ_LIMITS_FILE_H
-#define QUERYPROF_CMD_READ_LIMITS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ typedef VECTOR(struct limits) limits_vector; /* the first one is [limits] */
 int limits_file_read(const char *path, limits_vector *file);
 
 void limits_file_free(limits_vector *file);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * The plans of the runs that are selected, each as a tree with the time of its nodes.
  */
-#ifndef QUERYPROF_CMD_READ_PLAN_TREE_H
-#define QUERYPROF_CMD_READ_PLAN_TREE_H
+#pragma once
 
 #include "cmd/file/run_sql.h"
 #include "cmd/file/shown_type.h"
@@ -20,5 +19,3 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 /* If runs were selected by a part of their text (`like`, else NULL): says in a line for each of their
  * statements how many plans other texts of the statement had, which are not printed. */
 void plan_tree_print_others(sqlite3 *db, const char *like);
-
-#endif

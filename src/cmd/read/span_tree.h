@@ -2,8 +2,7 @@
 /*
  * The spans of one trace as a tree, and its critical path.
  */
-#ifndef QUERYPROF_CMD_READ_SPAN_TREE_H
-#define QUERYPROF_CMD_READ_SPAN_TREE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void span_tree_link(struct span_tree *tree);
 const struct span *span_tree_next(const struct span *span);
 
 void span_tree_free(struct span_tree *tree);
-
-#endif

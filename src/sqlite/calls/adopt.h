@@ -2,8 +2,7 @@
 /*
  * Watches a copy of SQLite inside the program or a module as if it were a shared library.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_ADOPT_H
-#define QUERYPROF_SQLITE_CALLS_ADOPT_H
+#pragma once
 
 #include "sqlite/library/host.h"
 #include "sqlite/static/copies.h"
@@ -15,5 +14,3 @@ char *static_adopt(const struct static_copy *copy, bool *known);
 /* Patches the library of an extension's host, whose calls cannot be seen otherwise. Stops the
  * other threads meanwhile. On failure, `unpatched` has the reason. */
 void static_adopt_late(const struct host_library *library);
-
-#endif

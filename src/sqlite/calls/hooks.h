@@ -3,8 +3,7 @@
  * Sees the host's calls of SQLite: replaces the functions that run statements by queryprof's wrappers
  * (wrappers.h), in every SQLite library found. The hooks of hook/ are installed with them.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_HOOKS_H
-#define QUERYPROF_SQLITE_CALLS_HOOKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ void hooks_follow(void);
 /* No slot leads to queryprof any more; hooks_follow() installs the hooks again. Takes no lock of the
  * loader's, and no memory. */
 void hooks_restore(void);
-
-#endif

@@ -7,11 +7,8 @@
  *
  * Only part of the preload.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_NAMESPACES_H
-#define QUERYPROF_SQLITE_CALLS_NAMESPACES_H
+#pragma once
 
 /* Calls `found` with the path of each object with SQLite in another namespace than the caller's, once for
  * each path. Takes the lock of the loader's list only. One thread at a time. */
 void namespaces_check(void (*found)(const char *path));
-
-#endif

@@ -3,8 +3,7 @@
  * The functions that the host calls instead of SQLite's: a set of wrappers for each SQLite library of
  * the process, because a wrapper must know its library.
  */
-#ifndef QUERYPROF_SQLITE_CALLS_WRAPPERS_H
-#define QUERYPROF_SQLITE_CALLS_WRAPPERS_H
+#pragma once
 
 #include "hook/import.h"
 #include "sqlite/library/host.h"
@@ -25,5 +24,3 @@ size_t wrappers_entries(const struct host_library *library, const sqlite3_api_ro
 /* The function to which such functions only pass their arguments on, 0: they do more. */
 struct patch_entry wrappers_lock_and_prepare(const struct host_library *library, uintptr_t function);
 struct patch_entry wrappers_close_any(const struct host_library *library, uintptr_t function);
-
-#endif

@@ -3,8 +3,7 @@
  * How a run begins, which text it has, and the key by which it is found. The next run of a statement begins
  * in the place of its last one: on the hot path, below, that is all that is left to do.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_BEGIN_H
-#define QUERYPROF_SQLITE_RUNS_BEGIN_H
+#pragma once
 
 #include "query/inspect.h"
 #include "query/statement_stats.h"
@@ -101,5 +100,3 @@ void runs_hide_key(struct run *run);
  * text, or the settings have changed. */
 bool run_begin_again(struct run *run, struct session *session, const sqlite3_api_routines *api,
                      struct calling *calling, uint64_t owner, struct thread *thread);
-
-#endif

@@ -4,8 +4,7 @@
  * statement that have not waited for a lock, nor were refused one. Their end is part of the hot path, below:
  * such a run is counted, and stays in the table for the next one.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_END_H
-#define QUERYPROF_SQLITE_RUNS_END_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -125,5 +124,3 @@ HOT_INLINE void run_end_plain(struct run *run, struct session *session, struct r
 	__atomic_store_n(&session->private_runs, session->private_runs - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->owner, RUN_ENDED, __ATOMIC_RELAXED);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * preparation, and at the end of a program the newest look has seen at least four fifths of those that are
  * open, if they are many. The memory of a sample of them is measured if they have become more by a fifth.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_OPEN_STATEMENTS_H
-#define QUERYPROF_SQLITE_RUNS_OPEN_STATEMENTS_H
+#pragma once
 
 #include "base/hot_path.h"
 #include "sqlite/session/session.h"
@@ -33,5 +32,3 @@ static inline void open_statements_prepared(struct session *session)
 	else
 		__atomic_store_n(&session->newest_look.prepares_left, left - 1, __ATOMIC_RELAXED);
 }
-
-#endif

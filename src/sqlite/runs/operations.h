@@ -16,8 +16,7 @@
  * handle may outlive its connection's sqlite3_close_v2(): its run needs nothing of the
  * connection after it has begun.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_OPERATIONS_H
-#define QUERYPROF_SQLITE_RUNS_OPERATIONS_H
+#pragma once
 
 #include "sqlite/runs/run_call.h"
 
@@ -56,5 +55,3 @@ void operation_finish(struct run_call *call, const struct host_library *library,
 /* Around the closing of a connection, with which its session may end; operation_end() follows. */
 void operation_begin_close(struct run_call *call, const struct host_library *library, sqlite3 *db,
                            const void *frame);
-
-#endif

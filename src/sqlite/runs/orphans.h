@@ -6,13 +6,10 @@
  * be inside the call (handler/running.h). Only the stack decides: unwinding that code passes the
  * frame or does not meet it.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_ORPHANS_H
-#define QUERYPROF_SQLITE_RUNS_ORPHANS_H
+#pragma once
 
 #include "sqlite/library/calling.h"
 
 /* Marks the calls of the table, the calling thread's, that code in `frame` seems to be inside of
  * and is not. */
 void orphans_mark(struct calling *calling, const void *frame);
-
-#endif

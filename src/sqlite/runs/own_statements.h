@@ -2,8 +2,7 @@
 /*
  * queryprof's own statements: they are neither sampled nor logged.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_OWN_STATEMENTS_H
-#define QUERYPROF_SQLITE_RUNS_OWN_STATEMENTS_H
+#pragma once
 
 #include "sqlite/library/host.h"
 
@@ -21,5 +20,3 @@ void own_statements_disown_prepared(const sqlite3 *db);
  * function that calls both. */
 void own_statements_begin_quiet(struct call *call, const void *frame);
 void own_statements_end_quiet(struct call *call);
-
-#endif

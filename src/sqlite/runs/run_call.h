@@ -10,8 +10,7 @@
  * slot among its calls (calling.h), its tag (timers/push.h), and the run. The beginning of a call is one
  * function, with the beginning of a run in it (begin.h), and so is its end (end.h).
  */
-#ifndef QUERYPROF_SQLITE_RUNS_RUN_CALL_H
-#define QUERYPROF_SQLITE_RUNS_RUN_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -168,5 +167,3 @@ bool hot_call_end_row(struct run *run, struct calling *calling, uint64_t number)
 /* The same call, as any other. */
 COLD_PATH struct run_call hot_call_spill(struct hot_call call, struct calling *calling,
                                          const struct host_library *library, const void *frame);
-
-#endif

@@ -4,8 +4,7 @@
  * (interpreter/call_stack.h) at the end of the first call in which the run had a sample, or else of
  * its last call. A reset is not used, because it may come from a destructor far from the query.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
-#define QUERYPROF_SQLITE_RUNS_RUN_CALLER_H
+#pragma once
 
 #include "base/hot_path.h"
 #include "sqlite/runs/runs.h"
@@ -24,5 +23,3 @@ HOT_INLINE bool run_caller_is_due(const struct run *run)
 {
 	return __builtin_expect(query_has_samples(&run->query), 0) && !run->caller;
 }
-
-#endif

@@ -25,8 +25,7 @@
  * begins on a shared session instead holds the mutex from its beginning to its end, so the error
  * message that it reads is its own.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_RUNS_H
-#define QUERYPROF_SQLITE_RUNS_RUNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -217,5 +216,3 @@ static inline void runs_enter_call(struct call *call, const struct host_library 
 		runs_lose_abandoned(calling, library, frame);
 	call_enter(call, library, frame);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * (SQLITE_ENABLE_STMT_SCANSTATUS). It counts over all runs of a statement, so both ends of a run are read.
  * Another library costs nothing: its runs do not come here.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_SCAN_COUNTS_H
-#define QUERYPROF_SQLITE_RUNS_SCAN_COUNTS_H
+#pragma once
 
 #include "sqlite/opcode/locations.h"
 #include "sqlite/runs/runs.h"
@@ -21,5 +20,3 @@ void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
  * the mean of its runs since it was prepared, because SQLite counts over all of them and any build does. The
  * run has ended; the statement exists. */
 void filter_counts_publish(const struct run *run, uint64_t bytecode);
-
-#endif

@@ -4,8 +4,7 @@
  * connections that are only recorded (sqlite/session/recording.h). The latter begin with the first
  * statement that the hooks see, and end when the host closes the connection.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_SESSION_LIFE_H
-#define QUERYPROF_SQLITE_RUNS_SESSION_LIFE_H
+#pragma once
 
 #include "sqlite/session/session.h"
 
@@ -33,5 +32,3 @@ struct session *recording_meets(const struct host_library *library, sqlite3 *db)
 
 /* The host is about to close the connection: a recorded session ends now, or with the connection. */
 void recording_closing(const struct host_library *library, sqlite3 *db, bool even_with_statements);
-
-#endif

@@ -8,8 +8,7 @@
  * their initial query. They are not sampled under their own name, but have exact times, and the
  * number of the outer query's samples taken in them.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_STATEMENTS_H
-#define QUERYPROF_SQLITE_RUNS_STATEMENTS_H
+#pragma once
 
 #include "sqlite/runs/run_call.h"
 
@@ -105,5 +104,3 @@ HOT_INLINE int statement_reset(const struct host_library *library, sqlite3_stmt 
 int statement_finalize(const struct host_library *library, sqlite3_stmt *stmt,
                        statement_reset_function *reset, statement_reset_function *finalize,
                        const void *frame);
-
-#endif

@@ -7,8 +7,7 @@
  * of such a run also names the owner of the connection's mutex: the query runs while its thread holds
  * it. If statements are stepped alternately on one thread, all count as the one that started last.
  */
-#ifndef QUERYPROF_SQLITE_RUNS_TRACE_CALLBACK_H
-#define QUERYPROF_SQLITE_RUNS_TRACE_CALLBACK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ bool trace_callback_runs(void);
 
 /* The session ends: so does what the calling thread runs of it. */
 void trace_callback_end(const struct session *session);
-
-#endif
