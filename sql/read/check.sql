@@ -20,7 +20,8 @@ scans AS (
 	LEFT JOIN logged AS l ON l.hash = s.hash)
 SELECT 'max-scan', hash, query,
        iif(most > may, printf('a run visited %,d rows of whole tables', most),
-           printf('%,d runs visited %,d rows of whole tables each, on average', rest_runs, rest / rest_runs)),
+           printf('%,d %s visited %,d rows of whole tables each, on average', rest_runs, iif(rest_runs = 1, 'run', 'runs'),
+                  rest / rest_runs)),
        most <= may AND rest <= may * rest_runs
 FROM scans
 WHERE most > may OR rest > may;
@@ -44,7 +45,7 @@ WITH most AS MATERIALIZED (
 	SELECT x.normalized_query_hash AS hash, max(b.most_runs) AS runs
 	FROM bursts AS b JOIN statements AS x ON x.query = b.most
 	WHERE EXISTS (SELECT 1 FROM temp.check_limits WHERE max_runs IS NOT NULL) GROUP BY 1)
-SELECT 'max-runs', hash, query, printf('%,d runs in one burst', b.runs), b.runs <= max_runs
+SELECT 'max-runs', hash, query, printf('%,d %s in one burst', b.runs, iif(b.runs = 1, 'run', 'runs')), b.runs <= max_runs
 FROM (SELECT hash, max_runs, s.query AS query, coalesce(o.runs, 0) AS runs, coalesce(s.runs, 0) - s.logged AS unlogged
       FROM temp.selected_statements AS s JOIN temp.check_limits AS m USING (hash) LEFT JOIN most AS o USING (hash)
       WHERE max_runs IS NOT NULL) AS b
