@@ -56,7 +56,7 @@ class Ends(Hosts):
                 self.assertEqual(host.stdout.readline(), b"burning\n")
                 done = Done(subprocess.CompletedProcess([], -signal.SIGKILL, "", ""), trace)
                 self.wait_for_sample(done, 0)
-                # It goes on to store.
+                # It still stores.
                 stored = self.wait_for_sample(done, time.time())
                 time.sleep(chance.uniform(0, 0.2))
                 host.kill()

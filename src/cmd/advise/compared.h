@@ -38,7 +38,7 @@ struct compared {
 /* `touched`: what the statement touches; must outlive the result. */
 void compared_find(struct compared *compared, const char *sql, const touches *touched,
                    sqlite3_stmt *statement);
-/* Keeps only the conditions that are in both texts: a recorded text has values where the program's has
+/* Drops the conditions that `written` lacks. A recorded text has values where the program's text has
  * parameters. */
 void compared_keep_conditions(struct compared *compared, const struct compared *written);
 void compared_free(struct compared *compared);

@@ -117,7 +117,7 @@ static uint64_t kept_word(const struct running_frame *frame, const struct kept_a
 	return copied_word(start, base + (uint64_t)(int64_t)kept->offset);
 }
 
-/* Adds the word to those that were found, if it is a statement. False: there are two. */
+/* Sets *found if the word is a statement. False: another statement was found before. */
 static bool find_one(uint64_t word, const struct sqlite_code *code, pid_t process, uint64_t *found)
 {
 	if (word == *found || !is_statement(process, word, code))

@@ -158,7 +158,7 @@ static int take_sample(void *context, const int64_t *row)
 	return SQLITE_OK;
 }
 
-/* With SQL, where the pages cannot be read. */
+/* From the pages of the file; with SQL if they cannot be read. */
 static int read_samples(sqlite3 *db, struct sums *sums)
 {
 	sqlite3_stmt *row = NULL;

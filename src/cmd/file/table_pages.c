@@ -59,7 +59,7 @@ static uint64_t word_at(const uint8_t *bytes)
 	return __builtin_bswap64(word);
 }
 
-/* Whether the number goes on after each of these eight bytes. */
+/* Whether the top bit of all eight bytes is set: the varint is nine bytes long. */
 static bool all_continue(const uint8_t *bytes)
 {
 	return !(~word_at(bytes) & 0x8080808080808080);

@@ -52,9 +52,9 @@ static bool put(sqlite3_file *file, const unsigned char *bytes, int size, int at
 	return !code && !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
 }
 
-/* What is beside a file that is empty belonged to another one, which was renamed or removed. SQLite removes a
- * log when it opens an empty file; of one that has the image it would read the other file's pages. It would
- * also share its index with those who still have the other file open. */
+/* A log, index or journal next to an empty file is left over from a file that was renamed or removed. SQLite
+ * removes such a log when it opens an empty file. Next to a file with the image, it would read the other
+ * file's pages from the log, and share the index with processes that still have the other file open. */
 static bool remove_others_log(sqlite3 *db)
 {
 	const char *name = sqlite3_db_filename(db, "main");
