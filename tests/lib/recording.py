@@ -16,6 +16,8 @@ import tempfile
 import time
 import unittest
 
+from hangs import bounded
+
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
 PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
@@ -79,6 +81,12 @@ def wait_until(condition, what, seconds=300):
             return value
         time.sleep(0.01)
     raise AssertionError("never came: " + what)
+
+
+def read_line(file, what):
+    """The next line that a program prints."""
+    with bounded(what):
+        return file.readline()
 
 
 # How many samples a query has is expected here: without the budget, which takes fewer of a short query

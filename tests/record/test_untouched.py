@@ -151,7 +151,7 @@ class End(Recording):
                 self.skipTest("no fakeroot-" + way)
             with self.subTest(way=way):
                 done = subprocess.run(["fakeroot-" + way, "--", *self.arguments("sh", "-c", "id -u; sqlite3 :memory: 'SELECT 42'; exit 3")],
-                                      capture_output=True, text=True, timeout=60, check=False)
+                                      capture_output=True, text=True, timeout=300, check=False)
                 self.seen = done.stdout + done.stderr
                 self.assertEqual((done.returncode, done.stdout), (3, "0\n42\n"), self.seen)
                 self.assertNotIn("libfakeroot", done.stderr)
@@ -169,9 +169,10 @@ class End(Recording):
         environment = {**os.environ, "TMPDIR": self.folder}
         with subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER), stdout=subprocess.PIPE, text=True,
                               env=environment) as us:
-            program = int(us.stdout.readline().split()[1])
+            program = int(read_line(us.stdout, "the program's number").split()[1])
             us.kill()
-            us.stdout.read()  # ends when the program has ended
+            with bounded("the end of the program's output"):
+                us.stdout.read()  # ends when the program has ended
         wait_until(lambda: state(program) in ("", "Z"), "the program's end")
 
     def test_quiet(self):
@@ -188,13 +189,12 @@ class Streams(Recording):
         """A reader sees the end when the program closes, not when it ends."""
         with subprocess.Popen(self.arguments("sh", "-c", "echo one; exec >&- 2>&-; read line", options=("--quiet",)),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as us:
-            self.addCleanup(us.kill)
             output = []
             os.set_blocking(us.stdout.fileno(), False)
-            wait_until(lambda: output.append(us.stdout.read()) or output[-1] == b"", "the end of its output", 20)
+            wait_until(lambda: output.append(us.stdout.read()) or output[-1] == b"", "the end of its output")
             self.assertEqual(b"".join(part or b"" for part in output), b"one\n")
             self.assertIsNone(us.poll())
-            us.communicate(b"go\n")
+            us.communicate(b"go\n", timeout=300)
             self.assertEqual(us.returncode, 0)
 
     def test_environment(self):
@@ -223,19 +223,20 @@ class Signals(Recording):
         self.addCleanup(us.stdout.close)
         self.addCleanup(us.wait)
         self.addCleanup(us.kill)
-        self.program = int(us.stdout.readline().split()[1])
+        self.program = int(read_line(us.stdout, "the program's number").split()[1])
         return us
 
     def take(self, us, count=1):
         """The program has got them: the next cannot overtake one, or be one with it."""
-        for _ in range(count):
-            self.assertEqual(us.stdout.readline(), "got one\n")
+        for at in range(count):
+            self.assertEqual(read_line(us.stdout, "signal %d of %d" % (at + 1, count)), "got one\n")
 
     def finish(self, us):
         time.sleep(0.2)  # for a second copy, which must not come, to come
         os.kill(us.pid, signal.SIGUSR2)
-        lines = us.stdout.read().splitlines()
-        us.wait(60)
+        with bounded("the end of the program's output, after SIGUSR2"):
+            lines = us.stdout.read().splitlines()
+        us.wait(300)
         return lines[-1]
 
     def test_sent_to_us(self):
@@ -270,7 +271,8 @@ class Signals(Recording):
     def test_stopped_and_continued(self):
         us = self.start()
         os.kill(self.program, signal.SIGSTOP)
-        pid, status = os.waitpid(us.pid, os.WUNTRACED)
+        with bounded("the command's stop"):
+            pid, status = os.waitpid(us.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status), "a shell sees the job stopped")
         os.kill(us.pid, signal.SIGCONT)
         self.take(us)
@@ -283,7 +285,7 @@ class Terminal(Recording):
     def read_until(self, text, seconds=300):
         end = time.monotonic() + seconds
         while text not in self.output:
-            if time.monotonic() > end or not select.select([self.terminal], [], [], 1)[0] and time.monotonic() > end:
+            if not select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0]:
                 raise AssertionError("%r never came in %r" % (text, self.output))
             try:
                 self.output += os.read(self.terminal, 4096).decode(errors="replace").replace("\r", "")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that hang say where: to import this is enough for a stack of each thread, twice before ctest's time is over."""
+
+import contextlib
+import faulthandler
+import signal
+import subprocess
+
+faulthandler.dump_traceback_later(400, repeat=True)
+
+wait_and_close = subprocess.Popen.__exit__
+
+
+def end(process, kind, *exception):
+    """A failure inside of `with Popen(...)` would wait for a process that nobody ends any more."""
+    if kind:
+        process.kill()
+    wait_and_close(process, kind, *exception)
+
+
+subprocess.Popen.__exit__ = end
+
+
+@contextlib.contextmanager
+def bounded(what, seconds=300):
+    """A read or wait that would otherwise hang the test when what it waits for never comes. Of the main thread."""
+    def fail(*_):
+        raise AssertionError("never came: " + what)
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
