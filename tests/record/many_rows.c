@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program that reads many rows of one query. A function in SQLite and the program compute for some
- *microseconds a row each; in the middle a row takes long, another one sleeps, and the program sleeps between
- *two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the first
- *step's beginning to the last one's end, how long the sleeps and the long row were, and the CPU time of all
- *of it.
+ * microseconds a row each; in the middle a row takes long, another one sleeps, and the program sleeps between
+ * two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the first
+ * step's beginning to the last one's end, how long the sleeps and the long row were, the CPU time of all
+ * of it; and how long it was disturbed: inside but not in the function, where the clocks around the call have
+ * what those in the wrapper may not have, and anywhere.
  *
  *	many_rows ROWS SEED
  */
@@ -19,8 +20,9 @@
 #define LONG_NS 60000000
 #define INSIDE_NS 1500
 #define PROGRAM_NS 1000
+#define DISTURBED_NS 20000 /* nothing takes as long, but for the first row */
 
-static uint64_t seed;
+static uint64_t seed, disturbed, in_work;
 static long long rows, row, longer;
 
 static uint64_t random_up_to(uint64_t most)
@@ -36,12 +38,19 @@ static uint64_t now(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
+static uint64_t disturbance(uint64_t ns)
+{
+	return ns > DISTURBED_NS ? ns : 0;
+}
+
 static void spin(uint64_t ns)
 {
 	const uint64_t start = now();
 
-	while (now() - start < ns)
-		;
+	for (uint64_t before = start, at; before - start < ns; before = at) {
+		at = now();
+		disturbed += disturbance(at - before);
+	}
 }
 
 static void rest(void)
@@ -55,6 +64,8 @@ static void rest(void)
 
 static void work(sqlite3_context *context, int count, sqlite3_value **values)
 {
+	const uint64_t start = now();
+
 	(void)count;
 	row = sqlite3_value_int64(values[0]);
 	if (row == rows / 3)
@@ -65,13 +76,14 @@ static void work(sqlite3_context *context, int count, sqlite3_value **values)
 	}
 	spin(random_up_to(2 * INSIDE_NS));
 	sqlite3_result_int64(context, row);
+	in_work = now() - start;
 }
 
 int main(int count, char **arguments)
 {
 	static const char sql[] = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r LIMIT ?) "
 				  "SELECT work(i) FROM r";
-	uint64_t first, start, last, cpu, inside = 0;
+	uint64_t first = 0, start, last, cpu, inside = 0, between = 0;
 	sqlite3_stmt *stmt;
 	sqlite3 *db;
 
@@ -83,14 +95,16 @@ int main(int count, char **arguments)
 		return 1;
 	sqlite3_bind_int64(stmt, 1, rows);
 	cpu = cpu_ns();
-	first = now();
 	for (;;) {
 		int result;
 
+		in_work = 0;
 		start = now();
 		result = sqlite3_step(stmt);
 		last = now();
+		first = first ? first : start;
 		inside += last - start;
+		between += disturbance(last - start - in_work);
 		if (result != SQLITE_ROW)
 			break;
 		if (row == rows / 4)
@@ -100,7 +114,8 @@ int main(int count, char **arguments)
 	cpu = cpu_ns() - cpu;
 	sqlite3_finalize(stmt);
 	sqlite3_close(db);
-	printf("%llu %llu %lld %llu\n", (unsigned long long)inside, (unsigned long long)(last - first),
-	       longer, (unsigned long long)cpu);
+	printf("%llu %llu %lld %llu %llu %llu\n", (unsigned long long)inside,
+	       (unsigned long long)(last - first), longer, (unsigned long long)cpu, (unsigned long long)between,
+	       (unsigned long long)(disturbed + between));
 	return 0;
 }

@@ -203,11 +203,15 @@ class Handover(Recording):
         return sorted(name for name in os.listdir(self.folder) if name.startswith("queryprof"))
 
     def expect_all(self, *program, script=WORK.replace("CONFINE", ""), arguments=(), around=(), **named):
-        """All runs are stored, and neither process has a thread of ours."""
-        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
-        command = self.arguments(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN)
-        done = subprocess.run([*around, *command], capture_output=True, text=True, timeout=300, check=False,
-                              env={**os.environ, "TMPDIR": self.folder}, **named)
+        """All runs are stored, and neither process has a thread of ours. The command has half a second to answer one that
+        requests its memory, for which the machine may be too busy, but not each time."""
+        for _ in range(10):
+            self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+            command = self.arguments(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN)
+            done = subprocess.run([*around, *command], capture_output=True, text=True, timeout=300, check=False,
+                                  env={**os.environ, "TMPDIR": self.folder}, **named)
+            if not re.search("did not answer|could not hand its memory over", done.stderr):
+                break
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         self.assertEqual((done.returncode, done.stdout), (0, "parent 1\nchild 1\n"), self.seen)
         self.assertNotRegex(done.stderr, "lost|missing", self.seen)
@@ -270,7 +274,7 @@ class Handover(Recording):
         """What a program prints that stops the command, and what the command says when it is continued after that."""
         process = subprocess.Popen(self.arguments(PYTHON, "-c", script, *arguments, options=EVERY_RUN),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        lines = [process.stdout.readline() for _ in range(2)]
+        lines = [read_line(process.stdout, "the program's lines") for _ in range(2)]
         self.assertEqual(state(process.pid), "T")
         os.kill(process.pid, signal.SIGCONT)
         _, self.seen = process.communicate(timeout=300)
@@ -308,9 +312,9 @@ class Handover(Recording):
         script = WORK.partition("CONFINE")[0] + CONFINE + "input()\n" + FORKS + "input()\n"
         process = subprocess.Popen(self.arguments(PYTHON, "-c", script, *numbers("memfd_create"), options=EVERY_RUN),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.seen = process.stdout.readline()
-        held = [int(thread) for thread in os.listdir("/proc/%d/task" % process.pid) if not self.is_listener(process.pid, thread)]
-        self.assertEqual(len(held), 2)
+        self.seen = read_line(process.stdout, "the parent's line")
+        # The command starts its threads after the program.
+        held = wait_until(lambda: self.all_but_listener(process.pid), "the command's three threads")
         ptrace = ctypes.CDLL(None).ptrace
         for thread in held:
             self.assertEqual(ptrace(PTRACE_SEIZE, thread, None, None), 0)
@@ -318,7 +322,7 @@ class Handover(Recording):
             os.waitpid(thread, WALL)
         process.stdin.write("\n")
         process.stdin.flush()
-        line = process.stdout.readline() + process.stdout.readline()
+        line = read_line(process.stdout, "the child's line") + read_line(process.stdout, "the delays")
         for thread in held:
             self.assertEqual(ptrace(PTRACE_DETACH, thread, None, None), 0)
         _, said = process.communicate("\n", timeout=300)
@@ -328,9 +332,13 @@ class Handover(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* child%'"), [(RUNS,)], self.seen)
 
     @staticmethod
-    def is_listener(process, thread):
-        with open("/proc/%d/task/%s/comm" % (process, thread), encoding="utf-8") as file:
-            return file.read() == "listener\n"
+    def all_but_listener(process):
+        names = {}
+        for thread in os.listdir("/proc/%d/task" % process):
+            with open("/proc/%d/task/%s/comm" % (process, thread), encoding="utf-8") as file:
+                names[int(thread)] = file.read()
+        held = [thread for thread, name in names.items() if name != "listener\n"]
+        return held if (len(names), len(held)) == (3, 2) else None
 
     def test_strict_memory(self):
         """Where memory is never overcommitted, as the processes and the command read it."""
@@ -359,7 +367,8 @@ class Handover(Recording):
         process = subprocess.Popen(self.arguments("sh", "-c", '"$@" $PPID & wait', "sh", PYTHON, "-c", IMPOSTOR,
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                    env={**os.environ, "TMPDIR": self.folder})
-        self.assertEqual(process.stdout.read(), "0 0\n")
+        with bounded("the end of the impostor"):
+            self.assertEqual(process.stdout.read(), "0 0\n")
         self.assertEqual(process.wait(300), -signal.SIGKILL)
 
     def test_nothing_is_left(self):

@@ -179,7 +179,7 @@ class Killed(Recording):
 
     def kill_workers(self, count, threads, number, interval_ms):
         process = self.start(threads, "workers", str(count), interval_ms=interval_ms)
-        workers = [int(process.stdout.readline()) for _ in range(count)]
+        workers = [int(read_line(process.stdout, "%d workers" % count)) for _ in range(count)]
         order = list(range(count))
         self.random.shuffle(order)
         for worker in order:

@@ -156,12 +156,13 @@ class OfTheCommand(Recording):
         script = "ulimit -s; trap 'echo got' TERM; trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done"
         with subprocess.Popen(["prlimit", "--stack=131072:131072", *self.arguments("sh", "-c", script)], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, start_new_session=True) as us:
-            self.assertEqual([us.stdout.readline() for _ in range(2)], ["128\n", "ready\n"])
+            self.assertEqual([read_line(us.stdout, "the program's lines") for _ in range(2)], ["128\n", "ready\n"])
             us.send_signal(signal.SIGTERM)
-            self.assertEqual(us.stdout.readline(), "got\n")
+            self.assertEqual(read_line(us.stdout, "SIGTERM"), "got\n")
             us.send_signal(signal.SIGINT)
-            self.assertEqual(us.stdout.read(), "")
-            self.assertEqual(us.wait(), 3)
+            with bounded("the end of the program's output, after SIGINT"):
+                self.assertEqual(us.stdout.read(), "")
+            self.assertEqual(us.wait(300), 3)
 
     def test_file_size(self):
         """It says so, and what it leaves is no obstacle for the next one."""

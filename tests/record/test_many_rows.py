@@ -21,37 +21,39 @@ class ManyRows(Recording):
     def run_many(self, seed, **environment):
         done = self.record(MANY_ROWS, str(ROWS), str(seed), options=("--append",), env={**os.environ, **environment})
         self.assertEqual(done.returncode, 0, self.seen)
-        inside, lasted, longer, own_cpu = map(int, done.stdout.split())
-        rows, duration, execution, error, cpu, sleep = self.rows("""SELECT result_rows, query_duration_ns, execution_time_ns,
-            execution_time_error_ns, cpu_time_ns, sleep_ns FROM query_log ORDER BY query_duration_ns DESC LIMIT 1""")[0]
+        inside, lasted, longer, own_cpu, between, disturbed = map(int, done.stdout.split())
+        # The program does not measure the preparation, which is part of a run if it is long.
+        rows, prepare, duration, execution, error, cpu, sleep = self.rows("""SELECT result_rows, prepare_time_ns,
+            query_duration_ns - prepare_time_ns, execution_time_ns - prepare_time_ns, execution_time_error_ns, cpu_time_ns,
+            sleep_ns FROM query_log ORDER BY query_duration_ns DESC LIMIT 1""")[0]
         os.remove(self.trace)
-        self.seen += "\nseed %d: inside %d of %d, program's clocks %d of %d, error %d, CPU %d" % (
-            seed, execution, duration, inside, lasted, error, cpu)
+        self.seen += "\nseed %d: inside %d of %d, program's clocks %d of %d, error %d, CPU %d of %d, disturbed %d, of which %d inside" % (
+            seed, execution, duration, inside, lasted, error, cpu, own_cpu, disturbed, between)
         self.assertEqual(rows, ROWS, self.seen)
-        # Of a row the program's clocks have what the wrapper does, too, and so a part of the turns that others had.
-        self.assertTrue(-1000000 < lasted - duration < 0.03 * lasted + 5000000, self.seen)
-        others = max(0, lasted - own_cpu - 120000000)
-        near = 5 * error + 0.03 * inside + 150 * ROWS + 0.15 * others
-        self.assertLess(abs(execution - inside), near, self.seen)
+        # Of a row the program's clocks have what the wrapper does, too: also what disturbs the thread there.
+        self.assertTrue(-1000000 < lasted - duration < 0.03 * lasted + 5000000 + between, self.seen)
+        near = 5 * error + 0.03 * inside + 150 * ROWS
+        self.assertTrue(-near < inside - execution < near + between, self.seen)
         # Two sleeps and a long row: one is the program's.
         self.assertGreater(longer, 170000000)
         self.assertGreater(duration - execution, 59000000, self.seen)
         self.assertGreater(sleep, 59000000, self.seen)
-        self.assertLess(sleep + cpu, execution + 1000000, self.seen)
-        return error, duration
+        self.assertLess(sleep + cpu, prepare + execution + 1000000, self.seen)
+        return error, duration, disturbed
 
     @unittest.skipIf(IN_COVERAGE, "wrappers of a debug build take as long as a row")
     def test_clocks_agree(self):
         is_proven = self.record("sh", "-c", "echo $" + FLAG, options=()).stdout.strip() != "0"
         is_estimated = False
         for seed in range(1, SEEDS + TRIES):
-            error, duration = self.run_many(seed)
+            error, duration, disturbed = self.run_many(seed)
             # An error of 0: each row was measured, because of the kernel or libc, or because rows vary, as they do
             # on a busy machine.
             self.assertTrue(error == 0 or is_proven, self.seen)
             is_estimated |= error > 0
-            # Less than the sleep between two rows, which would not have been found.
-            self.assertLess(error, 20000000 + 0.005 * duration, self.seen)
+            # Less than the sleep between two rows, which would not have been found. What disturbs a thread without the
+            # kernel's knowledge, as a hypervisor does, is part of the error.
+            self.assertLess(error, 20000000 + 0.005 * duration + disturbed, self.seen)
             if seed >= SEEDS and is_estimated == is_proven:
                 break
         self.assertEqual(is_estimated, is_proven, self.seen)
