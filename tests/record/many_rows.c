@@ -2,8 +2,8 @@
 /*
  * A program that reads many rows of one query. A function in SQLite and the program compute for some
  * microseconds a row each; in the middle a row takes long, another one sleeps, and the program sleeps between
- * two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the first
- * step's beginning to the last one's end, how long the sleeps and the long row were, the CPU time of all
+ * two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the
+ *first step's beginning to the last one's end, how long the sleeps and the long row were, the CPU time of all
  * of it; and how long it was disturbed: inside but not in the function, where the clocks around the call have
  * what those in the wrapper may not have, and anywhere.
  *
@@ -115,7 +115,7 @@ int main(int count, char **arguments)
 	sqlite3_finalize(stmt);
 	sqlite3_close(db);
 	printf("%llu %llu %lld %llu %llu %llu\n", (unsigned long long)inside,
-	       (unsigned long long)(last - first), longer, (unsigned long long)cpu, (unsigned long long)between,
-	       (unsigned long long)(disturbed + between));
+	       (unsigned long long)(last - first), longer, (unsigned long long)cpu,
+	       (unsigned long long)between, (unsigned long long)(disturbed + between));
 	return 0;
 }
