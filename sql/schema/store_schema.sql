@@ -159,7 +159,6 @@ CREATE INDEX statements_by_hash ON statements (hash);
 -- up to 2^(10+i) ns; runs_23: all above. batch: the value of state.statement_batches after
 -- the transaction that last changed the row; 0: written by a version without it.
 CREATE TABLE statement_counters (
-	-- columns.h: statement_counters
 	normalized_query_hash INTEGER NOT NULL,
 	database           TEXT NOT NULL,
 	program            TEXT NOT NULL,
@@ -211,7 +210,6 @@ CREATE TABLE statement_counters (
 	runs_22            INTEGER NOT NULL DEFAULT 0,
 	runs_23            INTEGER NOT NULL DEFAULT 0,
 	batch              INTEGER NOT NULL DEFAULT 0,
-	-- end of columns.h
 	PRIMARY KEY (normalized_query_hash, database, program)
 ) WITHOUT ROWID;
 
@@ -335,7 +333,6 @@ CREATE TABLE queries (
 	first_ns          INTEGER NOT NULL,
 	last_ns           INTEGER NOT NULL,
 	finished          INTEGER NOT NULL DEFAULT 0,
-	-- columns.h: queries
 	initial            INTEGER NOT NULL DEFAULT 0,
 	statement          INTEGER NOT NULL DEFAULT 0,
 	query_start_ns     INTEGER NOT NULL DEFAULT 0,
@@ -391,7 +388,6 @@ CREATE TABLE queries (
 	profiler_cost_ns   INTEGER NOT NULL DEFAULT 0,
 	call_stack         INTEGER NOT NULL DEFAULT 0,
 	execution_time_error_ns INTEGER NOT NULL DEFAULT 0
-	-- end of columns.h
 );
 CREATE INDEX queries_by_query_id ON queries (query_id);
 CREATE INDEX queries_by_statement ON queries (statement);
@@ -405,7 +401,6 @@ VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 -- timer took (see sample_values).
 CREATE TABLE samples (
 	timestamp_ns INTEGER PRIMARY KEY,
-	-- columns.h: samples
 	series             INTEGER NOT NULL,
 	query              INTEGER NOT NULL,
 	stack              INTEGER NOT NULL,
@@ -420,7 +415,6 @@ CREATE TABLE samples (
 	wait               INTEGER NOT NULL DEFAULT 0,
 	span               INTEGER NOT NULL DEFAULT 0,
 	transaction_number INTEGER NOT NULL DEFAULT 0
-	-- end of columns.h
 );
 
 -- Where spans begin. statement: the normalized_query_hash of a statement whose runs are
@@ -835,7 +829,6 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 -- time for every row: group by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
-	-- columns.h: trace_log
 	p.hostname AS hostname,
 	p.process_id AS process_id,
 	strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
@@ -859,16 +852,15 @@ SELECT
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
-	nullif(s.opcode & 4294967295, 0) AS opcode,
+	CAST(nullif(s.opcode & 4294967295, 0) AS INTEGER) AS opcode,
 	s.wait_ns AS wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
 	CAST(r.period_ns * r.stretch AS INTEGER) AS interval_ns,
-	nullif(s.opcode >> 32, 0) - 1 AS trigger_opcode,
+	CAST(nullif(s.opcode >> 32, 0) - 1 AS INTEGER) AS trigger_opcode,
 	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
 	s.transaction_number AS transaction_number,
-	-- end of columns.h
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -945,10 +937,10 @@ SELECT
 		ELSE 'SQLITE_BUSY' END END AS outcome,
 	coalesce(h.query_id, fq.query_id) AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query, '') AS holder_query,
-	coalesce(ft.session, l.holder_session) AS holder_session_id,
+	CAST(coalesce(ft.session, l.holder_session) AS INTEGER) AS holder_session_id,
 	l.holder_process_id AS holder_process_id,
-	coalesce(ft.thread_id, l.holder_thread_id) AS holder_thread_id,
-	coalesce(ft.number, l.holder_transaction) AS holder_transaction,
+	CAST(coalesce(ft.thread_id, l.holder_thread_id) AS INTEGER) AS holder_thread_id,
+	CAST(coalesce(ft.number, l.holder_transaction) AS INTEGER) AS holder_transaction,
 	CASE WHEN l.refused <> 1 OR l.code = 0 THEN '' WHEN l.code = 517 THEN 'old snapshot' WHEN l.code = 261 THEN 'recovery'
 	     WHEN l.code = 262 THEN 'shared cache' WHEN l.code & 255 = 6 THEN 'own statements' WHEN l.tries <> 1 THEN 'time limit'
 	     WHEN l.own_transaction AND o.name IN ('RESERVED', 'WAL write') THEN 'read before write' ELSE 'no wait' END AS reason,
@@ -1124,8 +1116,8 @@ SELECT
 	t.first_query AS first_query,
 	e.query_id AS last_query_id,
 	t.last_query AS last_query,
-	(SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waits, 0) AS waits,
-	(SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waited_ns, 0) AS waited_ns,
+	CAST((SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waits, 0) AS INTEGER) AS waits,
+	CAST((SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waited_ns, 0) AS INTEGER) AS waited_ns,
 	t.pending_ns AS pending_lock_ns,
 	t.cpu_ns AS cpu_time_ns,
 	t.idle_cpu_ns AS idle_cpu_time_ns,
@@ -1159,8 +1151,8 @@ SELECT
 	e.last_frame AS last_frame,
 	e.transactions AS transactions,
 	e.page_size AS page_size,
-	iif(e.event = 1 OR e.page_size = 0, NULL,
-	    iif(iif(e.event = 0, e.last_frame, e.frames) = 0, 0, 32 + iif(e.event = 0, e.last_frame, e.frames) * (e.page_size + 24))) AS wal_bytes
+	CAST(iif(e.event = 1 OR e.page_size = 0, NULL,
+	    iif(iif(e.event = 0, e.last_frame, e.frames) = 0, 0, 32 + iif(e.event = 0, e.last_frame, e.frames) * (e.page_size + 24))) AS INTEGER) AS wal_bytes
 FROM wal_events AS e
 LEFT JOIN processes AS p ON p.id = e.process
 LEFT JOIN queries AS q ON q.id = e.query;
@@ -1257,8 +1249,8 @@ FROM (
 			CASE c.origin WHEN 0 THEN 'commit' WHEN 1 THEN 'PRAGMA' WHEN 2 THEN 'function' ELSE 'close' END AS origin,
 			c.frames AS frames,
 			c.copied_before AS frames_before,
-			c.copied_after - c.copied_before AS frames_copied,
-			c.frames - c.copied_after AS frames_left,
+			CAST(c.copied_after - c.copied_before AS INTEGER) AS frames_copied,
+			CAST(c.frames - c.copied_after AS INTEGER) AS frames_left,
 			c.obstacle AS kind,
 			CASE c.result WHEN 0 THEN 'SQLITE_OK' WHEN 5 THEN 'SQLITE_BUSY' ELSE 'error ' || c.result END AS result,
 			c.duration_ns AS duration_ns,
@@ -1269,15 +1261,15 @@ FROM (
 			c.stopped_ns AS lock_wait_ns,
 			c.bytes AS bytes,
 			c.page_size AS page_size,
-			iif(c.obstacle = 3, c.mark, NULL) AS read_mark,
-			iif(c.obstacle = 3 AND c.mark, c.mark_frame, NULL) AS read_mark_frame,
+			CAST(iif(c.obstacle = 3, c.mark, NULL) AS INTEGER) AS read_mark,
+			CAST(iif(c.obstacle = 3 AND c.mark, c.mark_frame, NULL) AS INTEGER) AS read_mark_frame,
 			coalesce(h.query_id, fq.query_id) AS holder_query_id,
 			coalesce(nullif(c.holder_query, ''), ft.first_query, '') AS holder_query,
-			coalesce(ft.session, c.holder_session) AS holder_session_id,
+			CAST(coalesce(ft.session, c.holder_session) AS INTEGER) AS holder_session_id,
 			c.holder_process_id AS holder_process_id,
-			coalesce(ft.thread_id, c.holder_thread_id) AS holder_thread_id,
-			coalesce(ft.number, c.holder_transaction) AS holder_transaction,
-			coalesce(nullif(c.holder_since_ns, 0), ft.start_ns, 0) AS holder_since_ns,
+			CAST(coalesce(ft.thread_id, c.holder_thread_id) AS INTEGER) AS holder_thread_id,
+			CAST(coalesce(ft.number, c.holder_transaction) AS INTEGER) AS holder_transaction,
+			CAST(coalesce(nullif(c.holder_since_ns, 0), ft.start_ns, 0) AS INTEGER) AS holder_since_ns,
 			coalesce((SELECT iif(script <> '', script, executable) FROM processes AS r
 				WHERE r.process_id = c.holder_process_id AND r.hostname = p.hostname ORDER BY r.id DESC LIMIT 1), '') AS holder_program
 		FROM wal_checkpoints AS c
@@ -1360,7 +1352,6 @@ LEFT JOIN payers AS y ON y.database = s.database;
 
 CREATE VIEW query_log AS
 SELECT
-	-- columns.h: query_log
 	q.query_id AS query_id,
 	i.query_id AS initial_query_id,
 	CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
@@ -1424,9 +1415,7 @@ SELECT
 	q.execution_time_error_ns AS execution_time_error_ns,
 	o.process_id AS process_id,
 	o.executable AS program
-	-- end of columns.h
 FROM queries AS q
-	-- columns.h: query_log_joins
 LEFT JOIN queries AS i ON i.id = q.initial
 LEFT JOIN queries AS p ON p.id = q.parent
 LEFT JOIN statements AS x ON x.id = q.statement
@@ -1437,13 +1426,11 @@ LEFT JOIN trace_contexts AS c ON c.id = q.context
 LEFT JOIN programs AS u ON u.id = q.program
 LEFT JOIN call_stacks AS b ON b.id = q.call_stack
 LEFT JOIN processes AS o ON o.id = q.process
-	-- end of columns.h
 WHERE q.finished OR q.statement;
 
 -- The statements of each program, with all their runs: see statement_counters.
 CREATE VIEW statement_stats AS
 SELECT
-	-- columns.h: statement_stats
 	c.normalized_query_hash AS normalized_query_hash,
 	x.query AS query,
 	c.database AS database,
@@ -1471,7 +1458,6 @@ SELECT
 	c.reprepares AS reprepares,
 	c.first_seen_ns AS first_seen_ns,
 	c.last_seen_ns AS last_seen_ns
-	-- end of columns.h
 FROM statement_counters AS c
 LEFT JOIN statements AS x ON x.id = c.statement;
 
@@ -1479,7 +1465,6 @@ LEFT JOIN statements AS x ON x.id = c.statement;
 -- bytes.
 CREATE VIEW label_history AS
 SELECT
-	-- columns.h: label_history
 	p.hostname AS hostname,
 	p.process_id AS process_id,
 	printf('qp_label_trampoline_%d', u.trampoline) AS trampoline,
@@ -1487,9 +1472,8 @@ SELECT
 	v.key AS key,
 	v.value AS value,
 	u.from_ns AS from_ns,
-	nullif(u.until_ns, 0) AS until_ns,
-	0 AS session_id
-	-- end of columns.h
+	CAST(nullif(u.until_ns, 0) AS INTEGER) AS until_ns,
+	CAST(0 AS INTEGER) AS session_id
 FROM label_uses AS u
 JOIN label_values AS v USING (labels)
 JOIN processes AS p ON p.id = u.process;

@@ -8,7 +8,8 @@
 
 #define TABLES_MODULE_PREFIX "queryprof_"
 
-#define EACH_TABLE(_)                                                                                        \
+/* Views of the trace file. */
+#define EACH_LOG(_)                                                                                          \
 	_(trace_log)                                                                                         \
 	_(query_log)                                                                                         \
 	_(span_log)                                                                                          \
@@ -19,9 +20,12 @@
 	_(wal_log)                                                                                           \
 	_(connections)                                                                                       \
 	_(open_statements)                                                                                   \
-	_(statement_stats)                                                                                   \
 	_(label_history)                                                                                     \
-	_(plan_times)                                                                                        \
+	_(plan_times)
+
+#define EACH_TABLE(_)                                                                                        \
+	EACH_LOG(_)                                                                                          \
+	_(statement_stats)                                                                                   \
 	_(settings)                                                                                          \
 	_(metrics)                                                                                           \
 	_(processes)                                                                                         \

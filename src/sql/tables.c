@@ -11,31 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/file/columns.h"
-
-/* --- the logs -------------------------------------------------------------- */
-
-/* The columns of store/file/columns.h. `symbols` and `lines` look up every address of the trace:
- * only a statement that names them gets them. */
-#define NO_COLUMN(...)
-#define STORED_COLUMN(name, type, definition, flags, value) { #name, #type, flags },
-#define SHOWN_COLUMN(name, type, flags, expression) { #name, #type, flags },
-#define MADE_COLUMN(name, type, flags) { #name, #type, flags },
-
-static const struct column trace_log_columns[] = { TRACE_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN, SHOWN_COLUMN,
-	                                                             MADE_COLUMN) };
-static const struct column query_log_columns[] = { QUERY_LOG_COLUMNS(STORED_COLUMN, NO_COLUMN,
-	                                                             SHOWN_COLUMN) };
-_Static_assert(sizeof(trace_log_columns) / sizeof(*trace_log_columns) <= TABLE_COLUMNS_MAX, "columns");
-_Static_assert(sizeof(query_log_columns) / sizeof(*query_log_columns) <= TABLE_COLUMNS_MAX, "columns");
-
-static const struct column label_history_columns[] = { LABEL_HISTORY_COLUMNS(SHOWN_COLUMN) };
-
-/* --------------------------------------------------------------------------- */
-
-LOG_TABLE(trace_log);
-LOG_TABLE(query_log);
-LOG_TABLE(label_history);
+#include "system_columns.h" /* of the logs */
 
 #define LIST_TABLE(name) &table_##name,
 static const struct table *const tables[] = { EACH_TABLE(LIST_TABLE) };

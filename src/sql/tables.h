@@ -61,10 +61,6 @@ struct table {
 
 #define TABLE_COLUMNS(list) .columns = list, .column_count = sizeof(list) / sizeof(*list)
 
-/* Describes a log with the columns TITLE_columns. */
-#define LOG_TABLE(title)                                                                                     \
-	const struct table table_##title = { .name = #title, TABLE_COLUMNS(title##_columns), .log = #title }
-
 #define DECLARE_TABLE(name) extern const struct table table_##name;
 EACH_TABLE(DECLARE_TABLE)
 #undef DECLARE_TABLE

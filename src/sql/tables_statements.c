@@ -10,12 +10,12 @@
 
 #include "query/statement_stats.h"
 #include "sql/tables_rows.h"
-#include "store/file/columns.h"
+#include "store/write/columns.h"
 
 #define NO_COLUMN(...)
-#define STATS_COLUMN(name, type, ...) { #name, #type, 0 },
-static const struct column statement_stats_columns[] = { STATEMENT_STATS_COLUMNS(
-	STATS_COLUMN, NO_COLUMN, STATS_COLUMN, NO_COLUMN, STATS_COLUMN, STATS_COLUMN, STATS_COLUMN) };
+#define COLUMN(name, type, value) { #name, #type, 0 },
+static const struct column statement_stats_columns[] = { STATEMENT_COLUMNS(COLUMN, COLUMN, NO_COLUMN, COLUMN,
+	                                                                   COLUMN, COLUMN) };
 
 struct filling {
 	struct table_rows *rows;
@@ -33,7 +33,6 @@ static void write_histogram(const struct statement_counts *counts, char *text, s
 #define ADD_REAL(value) table_add_real(filling->rows, value)
 #define ADD_TEXT(value) table_add_text(filling->rows, value)
 #define ADD(name, type, value) ADD_##type(value);
-#define ADD_SHOWN(name, type, expression, value) ADD_##type(value);
 #define ADD_LEAST(name, type, value)                                                                         \
 	if (value)                                                                                           \
 		ADD_##type(value);                                                                           \
@@ -48,7 +47,7 @@ static void add_statement(void *context, const struct statement_stats *stats)
 
 	write_histogram(stats->counts, histogram, sizeof(histogram));
 	/* clang-format off */
-	STATEMENT_STATS_COLUMNS(ADD, NO_COLUMN, ADD, NO_COLUMN, ADD_LEAST, ADD, ADD_SHOWN)
+	STATEMENT_COLUMNS(ADD, ADD, NO_COLUMN, ADD_LEAST, ADD, ADD)
 	/* clang-format on */
 }
 

@@ -257,7 +257,7 @@ def folder_edges():
 
 def print_column():
     """Other files may name a column because they read it, so this is the column that the fewest name."""
-    log = TEXTS["store/file/columns.h"].partition("#define QUERY_LOG_COLUMNS")[0]
+    log = TEXTS["store/write/columns.h"].partition("#define QUERY_COLUMNS")[0]
     texts = {}
     for top in ("src", "sql", "docs"):
         for path in files(os.path.join(ROOT, top)):
@@ -265,7 +265,7 @@ def print_column():
                 with open(os.path.join(ROOT, top, path), encoding="utf-8") as file:
                     texts[os.path.join(top, path)] = set(re.findall(r"\w+", file.read()))
     named = {column: [path for path, words in texts.items() if column in words]
-             for column in re.findall(r"^\tSTORED\((\w+), [^/]", log, re.M)}
+             for column in re.findall(r"^\t_\((\w+),", log, re.M)}
     column = min(named, key=lambda one: len(named[one]))
     print("\nfiles that name a column of trace_log (%s)" % column)
     for path in named[column]:

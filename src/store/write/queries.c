@@ -8,16 +8,9 @@
 #define QUERY_ROW_BYTES 200
 #define QUERIES_KNOWN (1 << 15) /* and as many that came before those */
 
-/* The columns of store/file/columns.h, in the order in which query_rows.c binds their values. */
-#define SET_STORED(name, type, definition, flags, value) ", " #name " = excluded." #name
-#define SET_FILED(name, type, definition, value) ", " #name " = excluded." #name
-#define NAME_STORED(name, type, definition, flags, value) ", " #name
-#define NAME_FILED(name, type, definition, value) ", " #name
-#define MARK_STORED(name, type, definition, flags, value) ", :" #name
-#define MARK_FILED(name, type, definition, value) ", :" #name
-#define ENDED_NAMES QUERY_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING)
-#define ENDED_MARKS QUERY_LOG_COLUMNS(MARK_STORED, MARK_FILED, WRITER_NOTHING)
-#define ENDED_SETS QUERY_LOG_COLUMNS(SET_STORED, SET_FILED, WRITER_NOTHING)
+#define NAME(name, type, value) ", " #name
+#define MARK(name, type, value) ", :" #name
+#define SET(name, type, value) ", " #name " = excluded." #name
 
 const struct query_writer query_writer_new = {
 	.known = HASH_TABLE_OF(struct known_query, SIZE_MAX), /* queries_begin_batch() */
@@ -36,11 +29,11 @@ const struct query_writer query_writer_new = {
 		               " query_id = coalesce(nullif(:query_id, ''), query_id),"
 		               " statement = coalesce(nullif(:statement, 0), statement) WHERE id = :id",
 		.end.sql =
-			"INSERT INTO queries (id, query_id, process, first_ns, last_ns" ENDED_NAMES ", finished)"
-			" VALUES (:id, :query_id, :process, :first_ns, :last_ns" ENDED_MARKS ", 1)"
+			"INSERT INTO queries (id, query_id, process, first_ns, last_ns" QUERY_COLUMNS(NAME) ", finished)"
+			" VALUES (:id, :query_id, :process, :first_ns, :last_ns" QUERY_COLUMNS(MARK) ", 1)"
 			" ON CONFLICT (id) DO UPDATE SET"
 			" query_id = excluded.query_id, first_ns = min(first_ns, excluded.first_ns),"
-			" last_ns = max(last_ns, excluded.last_ns), finished = 1" ENDED_SETS,
+			" last_ns = max(last_ns, excluded.last_ns), finished = 1" QUERY_COLUMNS(SET),
 		/* The record of the end has better values than the samples, if it arrives. */
 		.range.sql =
 			"UPDATE queries SET first_ns = min(first_ns, :first_ns), last_ns = max(last_ns, :last_ns),"

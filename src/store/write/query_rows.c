@@ -187,8 +187,7 @@ static void replace_first_statement(struct writer *writer, struct batch_query *e
 		known->statement = next;
 }
 
-#define BIND_STORED(name, type, definition, flags, value) bind_##type(end, #name, value);
-#define BIND_FILED(name, type, definition, value) bind_##type(end, #name, value);
+#define BIND(name, type, value) bind_##type(end, #name, value);
 
 static int write_end(struct writer *writer, struct batch_query *entry)
 {
@@ -209,7 +208,7 @@ static int write_end(struct writer *writer, struct batch_query *entry)
 	bind_number(end, "process", writer->threads->process);
 	bind_number(end, "first_ns", entry->first_ns);
 	bind_number(end, "last_ns", entry->last_ns);
-	QUERY_LOG_COLUMNS(BIND_STORED, BIND_FILED, WRITER_NOTHING)
+	QUERY_COLUMNS(BIND)
 	replace_first_statement(writer, entry, rows->statement, 0);
 	return writer_run(writer, end);
 }

@@ -6,7 +6,7 @@
 
 #include "base/search.h"
 #include "collect/sample_reader.h"
-#include "store/file/columns.h"
+#include "store/write/columns.h"
 #include "store/write/labels.h"
 #include "store/write/queries.h"
 #include "store/write/stacks.h"
@@ -30,16 +30,12 @@ struct pending_sample {
 	uint64_t request_span; /* that the sample fell into, 0: none */
 };
 
-/* The columns of samples, in the order of store/file/columns.h. */
-#define NAME_STORED(name, type, definition, flags, value) ", " #name
-#define NAME_FILED(name, type, definition, value) ", " #name
-#define SAMPLE_ROW_COLUMNS                                                                                   \
-	"timestamp_ns" TRACE_LOG_COLUMNS(NAME_STORED, NAME_FILED, WRITER_NOTHING, WRITER_NOTHING)
+#define NAME(name, value) ", " #name
+#define SAMPLE_NAMES "timestamp_ns" SAMPLE_COLUMNS(NAME)
 
 const struct sample_writer sample_writer_new = {
 	.sql = {
-		.insert.sql = "INSERT OR FAIL INTO samples (" SAMPLE_ROW_COLUMNS ") SELECT " SAMPLE_ROW_COLUMNS
-		              " FROM samples_to_write",
+		.insert.sql = "INSERT OR FAIL INTO samples (" SAMPLE_NAMES ") SELECT " SAMPLE_NAMES " FROM samples_to_write",
 		.last_time.sql = "SELECT max(timestamp_ns) FROM samples"
 		                 " WHERE timestamp_ns >= :first_ns AND timestamp_ns < :end_ns",
 		.newest.sql = "SELECT max(before_ns, last_ns) FROM batches WHERE process = :process"
@@ -218,16 +214,10 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 
 /* --- the rows as a table ------------------------------------------------------------ */
 
-/* The columns of the table. */
-#define COLUMN_STORED(name, type, definition, flags, value) COLUMN_##name,
-#define COLUMN_FILED(name, type, definition, value) COLUMN_##name,
-enum sample_column {
-	COLUMN_timestamp_ns,
-	TRACE_LOG_COLUMNS(COLUMN_STORED, COLUMN_FILED, WRITER_NOTHING, WRITER_NOTHING)
-};
+#define COLUMN(name, value) COLUMN_##name,
+enum sample_column { COLUMN_timestamp_ns, SAMPLE_COLUMNS(COLUMN) };
 
-#define VALUE_STORED(name, type, definition, flags, value) VALUE_FILED(name, type, definition, value)
-#define VALUE_FILED(name, type, definition, value)                                                           \
+#define VALUE(name, value)                                                                                   \
 	case COLUMN_##name: return value;
 
 static int64_t query_of(const struct writer *writer, const struct pending_sample *sample)
@@ -241,9 +231,7 @@ static int64_t value_of(const struct writer *writer, const struct pending_sample
                         enum sample_column column)
 {
 	switch (column) {
-	case COLUMN_timestamp_ns:
-		return sample->timestamp_ns;
-		TRACE_LOG_COLUMNS(VALUE_STORED, VALUE_FILED, WRITER_NOTHING, WRITER_NOTHING)
+	case COLUMN_timestamp_ns: return sample->timestamp_ns; SAMPLE_COLUMNS(VALUE)
 	}
 	return 0;
 }
@@ -269,7 +257,7 @@ static void read_value(const void *memory, const void *rows, size_t row, int col
 
 const struct made_table samples_to_write = {
 	.name = "samples_to_write",
-	.columns = SAMPLE_ROW_COLUMNS,
+	.columns = SAMPLE_NAMES,
 	.rows_size = sizeof(struct writer *),
 	.make = writer_rows,
 	.count = count_rows,

@@ -108,7 +108,7 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	bind_number(add, "statement", statement);
 	bind_number(add, "batch", writer->counters->batch);
 	/* clang-format off */
-	STATEMENT_STATS_COLUMNS(BIND, WRITER_NOTHING, BIND, BIND_PART, BIND_LEAST, BIND, WRITER_NOTHING)
+	STATEMENT_COLUMNS(BIND, BIND, BIND_PART, BIND_LEAST, BIND, STATEMENTS_NOTHING)
 	/* clang-format on */
 	if (writer->counters->rows >= 0)
 		writer->counters->rows++; /* at most: the row may exist */
@@ -142,22 +142,24 @@ int statements_write_other(struct writer *writer, const void *memory, size_t siz
 
 static const char fold_sql[] =
 	"INSERT INTO statement_counters (" STATEMENTS_NAMES ") SELECT %2$" PRId64
-	", (SELECT statement_batches + 1 FROM state)" STATEMENT_STATS_COLUMNS(
-		KEY_OF_OTHER, WRITER_NOTHING, SUM, SUM_PART, LEAST_OF, MOST_OF,
-		WRITER_NOTHING) " FROM (SELECT *" GOING ") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
-				"; DELETE FROM statement_counters WHERE (normalized_query_hash, database, "
-				"program) IN"
-				" (SELECT normalized_query_hash, database, program" GOING ")"
-				"; DELETE FROM statement_parts WHERE (normalized_query_hash, database, "
-				"program)"
-				" NOT IN (SELECT normalized_query_hash, database, program FROM "
-				"statement_counters)"
-				"; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
-				"statement_counters)"
-				" AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
-				/* so that no writer continues to use the removed rows */
-				"; UPDATE state SET removals = removals + 1, statement_batches = "
-				"statement_batches + 1";
+	", (SELECT statement_batches + 1 FROM state)" STATEMENT_COLUMNS(
+		KEY_OF_OTHER, SUM, SUM_PART, LEAST_OF, MOST_OF,
+		STATEMENTS_NOTHING) " FROM (SELECT *" GOING
+				    ") WHERE true GROUP BY program" STATEMENTS_ON_CONFLICT
+				    "; DELETE FROM statement_counters WHERE (normalized_query_hash, "
+				    "database, "
+				    "program) IN"
+				    " (SELECT normalized_query_hash, database, program" GOING ")"
+				    "; DELETE FROM statement_parts WHERE (normalized_query_hash, database, "
+				    "program)"
+				    " NOT IN (SELECT normalized_query_hash, database, program FROM "
+				    "statement_counters)"
+				    "; DELETE FROM statements WHERE id NOT IN (SELECT statement FROM "
+				    "statement_counters)"
+				    " AND NOT EXISTS (SELECT 1 FROM queries WHERE statement = statements.id)"
+				    /* so that no writer continues to use the removed rows */
+				    "; UPDATE state SET removals = removals + 1, statement_batches = "
+				    "statement_batches + 1";
 
 int64_t statements_count(const struct writer *writer)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL that adds a row of statement_counters to an existing one, by store/file/columns.h.
+ * SQL that adds a row of statement_counters to an existing one, by store/write/columns.h.
  */
 #pragma once
 
-#include "store/file/columns.h"
+#include "store/write/columns.h"
 
 #define STATEMENTS_NOTHING(...)
 #define STATEMENTS_NAME(name, ...) ", " #name
@@ -19,17 +19,15 @@
 #define STATEMENTS_MOST(name, ...) ", " #name " = max(" #name ", excluded." #name ")"
 
 #define STATEMENTS_NAMES                                                                                     \
-	"statement, batch" STATEMENT_STATS_COLUMNS(STATEMENTS_NAME, STATEMENTS_NOTHING, STATEMENTS_NAME,     \
-	                                           STATEMENTS_NAME_PART, STATEMENTS_NAME, STATEMENTS_NAME,   \
-	                                           STATEMENTS_NOTHING)
+	"statement, batch" STATEMENT_COLUMNS(STATEMENTS_NAME, STATEMENTS_NAME, STATEMENTS_NAME_PART,         \
+	                                     STATEMENTS_NAME, STATEMENTS_NAME, STATEMENTS_NOTHING)
 #define STATEMENTS_ON_CONFLICT                                                                               \
 	" ON CONFLICT (normalized_query_hash, database, program) DO UPDATE SET batch = "                     \
-	"excluded.batch" STATEMENT_STATS_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_NOTHING, STATEMENTS_ADD,     \
-	                                         STATEMENTS_ADD_PART, STATEMENTS_LEAST, STATEMENTS_MOST,     \
-	                                         STATEMENTS_NOTHING)
+	"excluded.batch" STATEMENT_COLUMNS(STATEMENTS_NOTHING, STATEMENTS_ADD, STATEMENTS_ADD_PART,          \
+	                                   STATEMENTS_LEAST, STATEMENTS_MOST, STATEMENTS_NOTHING)
 /* statements.c binds the values in this order. */
 #define STATEMENTS_UPSERT                                                                                    \
 	"INSERT INTO statement_counters (" STATEMENTS_NAMES                                                  \
-	") VALUES (:statement, :batch" STATEMENT_STATS_COLUMNS(                                              \
-		STATEMENTS_MARK, STATEMENTS_NOTHING, STATEMENTS_MARK, STATEMENTS_MARK_PART, STATEMENTS_MARK, \
-		STATEMENTS_MARK, STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT
+	") VALUES (:statement, :batch" STATEMENT_COLUMNS(                                                    \
+		STATEMENTS_MARK, STATEMENTS_MARK, STATEMENTS_MARK_PART, STATEMENTS_MARK, STATEMENTS_MARK,    \
+		STATEMENTS_NOTHING) ")" STATEMENTS_ON_CONFLICT

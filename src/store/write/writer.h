@@ -12,14 +12,12 @@
 #include "base/vector.h"
 #include "handover/identity.h"
 #include "modules/module_history.h"
-#include "store/file/columns.h"
+#include "store/write/columns.h"
 #include "store/file/database.h"
 #include "store/write/prepared.h"
 
 /* Samples and other records of one transaction at most. */
 #define WRITER_BATCH 16384
-
-#define WRITER_NOTHING(...)
 
 /* Another process, whose records this one writes. */
 struct writer_other {
