@@ -136,7 +136,7 @@ class Hosts(Recording):
 
     def start_queries(self, program=QUERIES, threads=0):
         host = self.start(PYTHON, "-c", program, self.stop, str(threads))
-        self.assertEqual(host.stdout.readline(), "ready\n")
+        self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         return host
 
     def timers(self, process):
@@ -146,23 +146,23 @@ class Hosts(Recording):
     def start_methods(self):
         """Returns also a function, which has it write and says which objects have the methods of its files."""
         host = self.start(METHODS, os.path.join(self.folder, "methods.db"))
-        self.assertEqual(host.stdout.readline(), "ready\n")
+        self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
 
         def owners():
             print(file=host.stdin, flush=True)
-            return host.stdout.readline()
+            return read_line(host.stdout, "the owners")
         return host, owners
 
     def finish(self, host):
         """It ends as it would have alone."""
         with open(self.stop, "w", encoding="ascii"):
             pass
-        said = host.communicate()[0]
+        said = host.communicate(timeout=300)[0]
         self.assertEqual((said, host.returncode), ("right\n", 0))
 
     def attach(self, host, *options, **named):
         command = [QUERYPROF, "attach", "--new", "--no-symbols", "-o", self.trace, *options, str(getattr(host, "pid", host))]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **named)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **named)
         self.seen = done.stderr
         return done
 
@@ -187,14 +187,22 @@ class Hosts(Recording):
         self.addCleanup(command.stderr.close)
         self.addCleanup(command.wait)
         self.addCleanup(command.kill)
-        said = command.stderr.readline()
+        said = read_line(command.stderr, "that it is attached")
         self.assertIn("attached to process %d" % host.pid, said)
         return command
 
     def interrupt(self, command):
         command.send_signal(signal.SIGINT)
-        said = command.stderr.read()
-        self.assertEqual(command.wait(), 0, said)
+        said = self.end_of(command)
+        self.assertEqual(command.returncode, 0, said)
+        return said
+
+    @staticmethod
+    def end_of(command):
+        """What it has said until then."""
+        with bounded("the end of attach"):
+            said = command.stderr.read()
+            command.wait()
         return said
 
     def until(self, host, sql, *options):
@@ -237,8 +245,8 @@ class Attach(Hosts):
         command = self.begin(host)
         wait_until(lambda: self.number("SELECT sum(calls) FROM statement_counters"), "runs")
         self.finish(host)
-        said = command.stderr.read()
-        self.assertEqual((command.wait(), "detached" in said), (0, False), said)
+        said = self.end_of(command)
+        self.assertEqual((command.returncode, "detached" in said), (0, False), said)
         self.assertRegex(said, " [1-9][0-9]* run")
 
     def test_killed(self):
@@ -257,7 +265,7 @@ class Attach(Hosts):
     def test_begun_before(self):
         """The statement that runs already is named."""
         host = self.start(PYTHON, "-c", ENDLESS)
-        self.assertEqual(host.stdout.readline(), "ready\n")
+        self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         command = self.begin(host)
         said = self.interrupt(command)
         self.assertIn("thread %d executed this statement already; it is recorded from its next call on: %s\n" % (host.pid, ENDLESS_TEXT), said)
@@ -270,7 +278,7 @@ class Attach(Hosts):
                 command = self.begin(host, "--cpu", "1ms")
                 with open(self.stop + ".fork", "w", encoding="ascii"):
                     pass
-                child = int(host.stdout.readline())
+                child = int(read_line(host.stdout, "a child"))
                 wait_until(lambda: self.timers(child), "a timer of the child")
                 end(command)
                 self.assertEqual((self.timers(host.pid), self.timers(child)), ("", ""))
@@ -282,11 +290,11 @@ class Attach(Hosts):
         """Also what has been forked and started before, and what is started meanwhile, and nobody else."""
         host = self.start(PYTHON, "-c", TREE, self.stop, TREE, "starts")
         other = self.start_queries()
-        pids = [host.pid, *(int(host.stdout.readline()) for _ in range(2))]
+        pids = [host.pid, *(int(read_line(host.stdout, "two children")) for _ in range(2))]
         command = self.begin(host, "--tree", "--cpu", "1ms")
         with open(self.stop + ".start", "w", encoding="ascii"):
             pass
-        pids.append(int(host.stdout.readline()))
+        pids.append(int(read_line(host.stdout, "a child")))
         sampled = ("SELECT count(DISTINCT process) = 4 FROM samples JOIN series ON series.id = series "
                    "JOIN threads ON threads.id = thread JOIN processes ON processes.id = process WHERE process_id IN (%s)" %
                    ", ".join(map(str, pids)))
@@ -299,17 +307,15 @@ class Attach(Hosts):
         command = self.begin(host, "--tree", "--cpu", "1ms")
         wait_until(lambda: self.number(sampled), "samples of four processes")
         self.finish(host)
-        said = command.stderr.read()
-        self.assertEqual((command.wait(), "detached" in said), (0, False), said)
+        said = self.end_of(command)
+        self.assertEqual((command.returncode, "detached" in said), (0, False), said)
         self.assertRegex(said, " 4 processes")
         other.communicate()
 
     def kill(self, command):
         """And its child, which has the same pipe, ends."""
         command.kill()
-        said = command.stderr.read()
-        command.wait()
-        return said
+        return self.end_of(command)
 
     def test_killed_alone(self):
         """The command is gone, and no other comes: nothing of it stays."""
@@ -393,7 +399,7 @@ class Random(Hosts):
                 for file in glob.glob(self.trace + "*"):
                     os.unlink(file)
                 continue
-            said = command.communicate()[1]
+            said = command.communicate(timeout=300)[1]
             self.assertIn(command.returncode, (0, 1), said)
             if command.returncode:  # threads that are never outside
                 self.assertIn("its threads are", said)
@@ -424,7 +430,7 @@ class Random(Hosts):
         while host.poll() is None:
             time.sleep(chance.random() / 20)
             self.attach(host, "--quiet", "--for", "%dms" % chance.randrange(1, 60))
-        said = host.communicate()[0]
+        said = host.communicate(timeout=300)[0]
         self.assertEqual((said, host.returncode), ("right\n", 0), "seed %d" % SEED)
 
     def test_waits(self):

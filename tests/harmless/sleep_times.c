@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "../lib/must.h"
+#include "../lib/steal.h"
 
 #ifdef LINKED
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
@@ -28,7 +29,7 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_r
 #define WAIT_MS 1000
 #define STEPS 20 /* of the host's own busy handlers */
 #define STEP_MS (WAIT_MS / STEPS)
-#define ROUNDS 5 /* other guests of the machine may make some too long */
+#define ROUNDS 60 /* other guests of the machine may make some too long */
 
 static double now_ms(void)
 {
@@ -38,7 +39,8 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* How long the thread was ready while others had the processors: no wait of its own. */
+/* How long the thread was ready while others had the processors, no wait of its own; others may be a
+ * hypervisor's guests, too. */
 static double delay_ms(void)
 {
 	unsigned long long ran = 0, delayed = 0;
@@ -49,7 +51,7 @@ static double delay_ms(void)
 			delayed = 0;
 		fclose(file);
 	}
-	return (double)delayed / 1e6;
+	return (double)delayed / 1e6 + (double)stolen_ticks() * 1e3 / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* --- how to wait ------------------------------------------------------------ */

@@ -74,13 +74,21 @@ class Terminal:
 
     def end(self):
         """Its exit status, once it has ended; the terminal is as before."""
-        while self.process.poll() is None:
+        def has_ended():
             self.read()
-        self.read()
+            return self.process.poll() is not None
+        wait_until(has_ended, "the end of top")
+        self.left()
         error = self.process.stderr.read().decode()
         after = termios.tcgetattr(self.slave)
-        return self.process.returncode, error, after == self.before and self.seen.rstrip().endswith(LEAVE) and \
-            self.seen.count(ENTER) == self.seen.count(LEAVE)
+        return self.process.returncode, error, after == self.before and self.seen.count(ENTER) == self.seen.count(LEAVE)
+
+    def left(self):
+        """What is written comes later, if the kernel's thread that brings it has no processor."""
+        def has_left():
+            self.read()
+            return self.seen.rstrip().endswith(LEAVE)
+        wait_until(has_left, "the screen as it was")
 
     def close(self):
         self.process.kill()
@@ -197,8 +205,7 @@ class Top(Live):
         # As a shell has it, its process group has a parent in the session: the kernel stops no orphaned one by SIGTSTP.
         terminal.process.send_signal(signal.SIGTSTP)
         wait_until(lambda: state(terminal.process.pid) == "T", "its stop")
-        terminal.read()
-        self.assertTrue(terminal.seen.rstrip().endswith(LEAVE))
+        terminal.left()
         self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
         terminal.process.send_signal(signal.SIGCONT)
         count = terminal.seen.count(ENTER)
@@ -218,23 +225,35 @@ class Top(Live):
     def test_text(self):
         """What is no terminal gets it once."""
         for arguments in (), ("--once",):
+            # A thread that computes waits for the disk at times.
+            text = self.top_with(r"\Aapp\.trace: 1 process, 1 in SQLite, 0 between rows, 0 transactions\n"
+                                 r" elapsed  thread     doing +statement\n +[\d.,]+ m?s  \d+ +on CPU +WITH RECURSIVE.*\n",
+                                 r"(?m)^ +wall +cpu +lock +runs  last 10 s, by wall\n"
+                                 r" +[\d.,]+ m?s +[\d.,]+ m?s +1  WITH RECURSIVE", arguments=arguments)
+            self.assertNotIn("\x1b", text)
+
+    def top_with(self, *patterns, arguments=()):
+        """Its text, once it has all of them."""
+        def found():
             done = self.ask("top", self.trace, *arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertRegex(done.stdout, r"\Aapp\.trace: 1 process, 1 in SQLite, 0 between rows, 0 transactions\n"
-                             r" elapsed  thread     doing +statement\n +[\d.,]+ m?s  \d+ +on CPU +WITH RECURSIVE.*\n")
-            self.assertRegex(done.stdout, r"(?m)^ +wall +cpu +lock +runs  last 10 s, by wall\n"
-                             r" +[\d.,]+ m?s +[\d.,]+ m?s +1  WITH RECURSIVE")
-            self.assertNotIn("\x1b", done.stdout)
+            missing = [pattern for pattern in patterns if not re.search(pattern, done.stdout)]
+            self.seen = "%s is not in\n%s" % (missing, done.stdout)
+            return not missing and done.stdout
+        try:
+            return wait_until(found, "a text")
+        except AssertionError:
+            raise AssertionError(self.seen) from None
 
     def test_locks(self):
         path = os.path.join(self.folder, "app.db")
         self.trace = os.path.join(self.folder, "other.trace")
         self.start(PYTHON, self.file("holder.py", HOLDER), path)
         self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
-        text = wait_until(lambda: (lambda out: "waits: lock" in out and out)(self.ask("top", self.trace).stdout), "its wait")
-        self.assertRegex(text, r"(?m)^ +[\d.,]+ m?s  \d+ +waits [\d.,]+ m?s: lock \(WAL write\) +INSERT INTO t VALUES \(2\)")
-        self.assertRegex(text, r"(?m)^ +holder: thread \d+ .* began with BEGIN IMMEDIATE /\* holds \*/; none of its statements runs")
-        self.assertRegex(text, r"(?m)^ +[\d.,]+ m?s  \d+ +writes +app\.db \(WAL \d+\.\d MB\): BEGIN IMMEDIATE")
+        # Between two sleeps the one that waits computes.
+        self.top_with(r"(?m)^ +[\d.,]+ m?s  \d+ +waits [\d.,]+ m?s: lock \(WAL write\) +INSERT INTO t VALUES \(2\)",
+                      r"(?m)^ +holder: thread \d+ .* began with BEGIN IMMEDIATE /\* holds \*/; none of its statements runs",
+                      r"(?m)^ +[\d.,]+ m?s  \d+ +writes +app\.db \(WAL \d+\.\d MB\): BEGIN IMMEDIATE")
 
 
 if __name__ == "__main__":

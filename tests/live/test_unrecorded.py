@@ -60,7 +60,7 @@ class Unrecorded(Live):
 
     def ready(self, *command):
         host = self.host(*command)
-        self.assertEqual(host.stdout.readline(), "ready\n")
+        self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         return host
 
     def look(self, host, condition):
@@ -198,7 +198,7 @@ class Unrecorded(Live):
                     named += 1
         with open(stop, "w", encoding="ascii"):
             pass
-        self.assertEqual((host.communicate()[0], host.returncode), ("right\n", 0), "seed %d" % SEED)
+        self.assertEqual((host.communicate(timeout=300)[0], host.returncode), ("right\n", 0), "seed %d" % SEED)
 
     def test_killed(self):
         """If the command and its helper are killed, the process continues."""
@@ -221,7 +221,7 @@ class Unrecorded(Live):
         wait_until(lambda: not any(state(thread) in ("t", "T") for thread in threads), "no thread is stopped")
         with open(stop, "w", encoding="ascii"):
             pass
-        self.assertEqual((host.communicate()[0], host.returncode), ("right\n", 0), "seed %d" % SEED)
+        self.assertEqual((host.communicate(timeout=300)[0], host.returncode), ("right\n", 0), "seed %d" % SEED)
 
     def test_refused(self):
         """With what to do, and what can be said without a look at its threads."""

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,11 +163,28 @@ __attribute__((noinline)) static void sleep_a_while(void)
 	NO_TAIL_CALL;
 }
 
+static bool does_sleep(pid_t process)
+{
+	char path[32], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+	file = fopen(path, "r");
+	if (file && fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (file)
+		fclose(file);
+	return state == 'S';
+}
+
+/* It ends 100 ms after the program has begun to wait for it. */
 __attribute__((noinline)) static void run_child(void)
 {
-	pid_t child = fork();
+	pid_t parent = getpid(), child = fork();
 
 	if (child == 0) {
+		while (!does_sleep(parent))
+			usleep(1000);
 		usleep(100000);
 		_exit(0);
 	}
@@ -187,21 +205,25 @@ static void *wait_for_lock(void *unused)
 static void run_lock(void)
 {
 	sqlite3 *db = open_file("lock.db");
-	uint64_t start, cpu;
+	uint64_t begun, start, idle, cpu;
 	pthread_t other;
 
 	must_exec(db, "CREATE TABLE jobs (state)");
+	begun = now_ns();
 	must_exec(db, "BEGIN IMMEDIATE");
 	start = now_ns();
 	must_exec(db, "INSERT INTO jobs VALUES ('run')");
+	idle = now_ns();
 	pthread_create(&other, NULL, wait_for_lock, NULL);
 	cpu = cpu_ns();
 	make_report();
 	print("report", cpu_ns() - cpu);
 	sleep_a_while();
 	run_child();
+	print("idle", now_ns() - idle);
 	print("held", now_ns() - start);
 	must_exec(db, "COMMIT");
+	print("longest", now_ns() - begun);
 	pthread_join(other, NULL);
 	sqlite3_close(db);
 }

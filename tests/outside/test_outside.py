@@ -107,15 +107,17 @@ class Transactions(Outside):
             "SELECT transaction_number, duration_ns, idle_ns, cpu_time_ns, idle_cpu_time_ns, run_delay_ns FROM transaction_log"
             " WHERE first_query = 'BEGIN IMMEDIATE'")
         mine = "transaction_number = %d AND outside = 'transaction'" % number
-        self.assertGreater(idle_ns, 0.9 * told["held"])
-        self.assertLessEqual(duration_ns - told["held"], 0.1 * duration_ns)
+        # To a ms: the lock is not held yet when BEGIN begins, and the two read their clocks at other places.
+        self.assertTrue(told["idle"] - 1e6 < idle_ns < duration_ns, (idle_ns, duration_ns, told))
+        self.assertTrue(told["held"] - 1e6 < duration_ns < told["longest"] + 1e6, (duration_ns, told))
         self.assertLess(abs(idle_cpu_ns - told["report"]), 0.02 * told["report"] + TICK_NS)
         self.assert_close(self.sum("value", mine + " AND trace_type = 'ProgramCPU'"), idle_cpu_ns, 1)
         self.assertEqual(self.sum("1", mine + " AND query_id <> ''"), 0)
         self.assertGreater(self.share_on_stack("make_report", mine + " AND trace_type = 'ProgramCPU'"), 0.9)
         waited = dict(self.rows("SELECT wait_cause, sum(value) FROM trace_log WHERE %s AND trace_type = 'ProgramOffCPU' GROUP BY 1" % mine))
         self.assertEqual(sorted(waited), ["process", "sleep"])
-        self.assertGreaterEqual(waited["sleep"], 199e6)
+        # A thread that is preempted when it begins to sleep waits in the processor's queue instead.
+        self.assertGreaterEqual(waited["sleep"] + delay_ns, 199e6)
         self.assertGreaterEqual(waited["process"], 99e6)
         for function, cause in ("sleep_a_while", "sleep"), ("run_child", "process"):
             self.assertEqual(self.share_on_stack(function, "%s AND wait_cause = '%s'" % (mine, cause)), 1)
@@ -123,7 +125,7 @@ class Transactions(Outside):
         for what, function in ("on CPU", "make_report"), ("sleep", "sleep_a_while"), ("process", "run_child"):
             self.assertRegex(report, r"\nin a transaction .* %s +%s +program\.c:\d+ *\n" % (what, function))
         holder, = json.loads(self.said("locks", "--format", "json"))
-        self.assertGreater(holder["outside_ms"], 0.9e-6 * told["held"])
+        self.assertGreater(holder["outside_ms"], 1e-6 * told["idle"] - 1)
         for what, function, ns in (("on CPU", "make_report", idle_cpu_ns), ("asleep", "sleep_a_while", waited["sleep"]),
                                    ("waiting for a process", "run_child", waited["process"])):
             if ns > 0.02 * idle_ns:  # less than 1 % is not worth a word

@@ -50,7 +50,9 @@ class OpenTransactions(unittest.TestCase):
         with subprocess.Popen([QUERYPROF, "record", "--quiet", "-o", self.trace, "--", "/usr/bin/python3", script, how],
                               cwd=folder.name, stdout=subprocess.PIPE, text=True) as program:
             until = time.monotonic() + 300
-            while len(open_ones := self.rows()) < 2 or min(each[4] for each in open_ones) < least_ns:
+            # The program does nothing but sleep then, so most of their time is idle after a while.
+            while len(open_ones := self.rows()) < 2 or min(each[4] for each in open_ones) < least_ns or any(
+                    idle <= duration / 2 for *_, duration, idle, _ in open_ones):
                 self.assertLess(time.monotonic(), until, "no rows of open transactions")
                 self.assertIsNone(program.poll())
                 time.sleep(0.05)
@@ -76,9 +78,8 @@ class OpenTransactions(unittest.TestCase):
         self.assertEqual([each[2] for each in rows], outcomes)
         for _, _, _, _, duration, idle, write in rows:
             self.assertLessEqual(idle, duration)
-            self.assertGreater(idle, duration / 2)  # the program did nothing but sleep
             self.assertLessEqual(write, duration)
-        self.assertGreater(rows[0][6], rows[0][4] * 0.9)
+        self.assertGreaterEqual(rows[0][6], rows[0][5])
         self.assertEqual(rows[1][6], 0)
 
     def test_that_end(self):
@@ -92,6 +93,7 @@ class OpenTransactions(unittest.TestCase):
                 self.assertEqual([each[3] for each in after], [4, 1])
                 for earlier, later in zip(before, after):
                     self.assertGreater(later[4], earlier[4])
+                    self.assertGreaterEqual(later[5], earlier[5])
 
     def test_that_are_killed(self):
         before, said = self.run_until_open("kill", 1500000000)

@@ -20,6 +20,7 @@
 #include <sqlite3.h>
 
 #include "../lib/must.h"
+#include "../lib/steal.h"
 
 #define HOLD_NS 5000000
 
@@ -50,7 +51,7 @@ static void hold(sqlite3_context *context, int count, sqlite3_value **values)
 
 	(void)count, (void)values;
 	sem_post(&inside);
-	for (int i = 0; i < 20000 && seen < 3; i++) {
+	for (int i = 0; i < 300000 && seen < 3; i++) {
 		pid_t thread = __atomic_load_n(&second, __ATOMIC_ACQUIRE);
 
 		seen = thread && is_waiting(thread) ? seen + 1 : 0;
@@ -119,7 +120,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Seconds that the calling thread was in run queues. */
+/* Seconds that the calling thread was in run queues, or a hypervisor had its processor. */
 static double in_run_queues(void)
 {
 	unsigned long long ran = 0, delay = 0;
@@ -129,7 +130,7 @@ static double in_run_queues(void)
 		delay = 0;
 	if (file)
 		fclose(file);
-	return (double)delay / 1e9;
+	return (double)delay / 1e9 + (double)stolen_ticks() / (double)sysconf(_SC_CLK_TCK);
 }
 
 /* As npm's sqlite3 does. Its first wait is the thread's first use of SQLite. */

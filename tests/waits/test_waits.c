@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +26,7 @@
 #include "../lib/clock.h"
 #include "../lib/must.h"
 #include "../lib/sleeps.h"
+#include "../lib/steal.h"
 #include "../lib/turns.h"
 #include "number.h"
 
@@ -301,7 +301,7 @@ static void test_sums(void **state)
 #define SHORT_WAITS 5000
 #define LONG_US 3000 /* of one in 100 */
 
-static uint64_t delay_ns; /* that the thread waited for a processor, in a sleep or beside it */
+static uint64_t delay_ns; /* that the thread waited for a processor, in a wait or beside it */
 static int long_waits;    /* sleeps of LONG_US that were waits */
 
 static uint64_t run_delay_now(void)
@@ -318,9 +318,11 @@ static uint64_t run_delay_now(void)
 static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	uint64_t cpu = clock_read_ns(CLOCK_THREAD_CPUTIME_ID), wall = 0;
+	unsigned long long stolen;
 
 	(void)count, (void)values;
 	delay_ns = run_delay_now();
+	stolen = stolen_ticks();
 	for (int i = 0; i < SHORT_WAITS; i++) {
 		uint64_t before = now_ns();
 		if (i % 100)
@@ -330,7 +332,7 @@ static void sleep_shortly(sqlite3_context *context, int count, sqlite3_value **v
 		wall += now_ns() - before;
 	}
 	truth_ns = wall;
-	delay_ns = run_delay_now() - delay_ns;
+	delay_ns = run_delay_now() - delay_ns + (uint64_t)stolen_ns(stolen_ticks() - stolen);
 	sqlite3_result_int64(context, (sqlite3_int64)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu));
 }
 
@@ -366,16 +368,20 @@ static void test_short_waits(void **state)
 /* Returns how many turns had a switch. */
 static void pass_to_and_fro(sqlite3_context *context, int count, sqlite3_value **values)
 {
+	unsigned long long stolen;
 	int switches = 0;
 
 	(void)count, (void)values;
 	begin_turns(TURNS);
 	truth_ns = 0;
+	delay_ns = run_delay_now();
+	stolen = stolen_ticks();
 	for (int i = 0; i < TURNS; i++) {
 		struct turn turn = take_turn();
 		truth_ns += turn.ns;
 		switches += turn.switched;
 	}
+	delay_ns = run_delay_now() - delay_ns + (uint64_t)stolen_ns(stolen_ticks() - stolen);
 	end_turns();
 	sqlite3_result_int(context, switches);
 }
@@ -393,7 +399,7 @@ static void test_turns(void **state)
 	assert_true(waited <= (int64_t)truth_ns * 102 / 100);
 	/* Half of a short wait is the switch. Where the other thread is quicker there is none. */
 	if (switches >= TURNS / 2)
-		assert_true(waited >= (int64_t)truth_ns / 5);
+		assert_true(waited >= ((int64_t)truth_ns - (int64_t)delay_ns) / 5);
 }
 
 /* A thread that waits once, for less than a period: the period's beginning is random. */
@@ -705,12 +711,13 @@ static void test_backup(void **state)
 	sqlite3_close(memory);
 }
 
+#define BESIDE 20
+
 /* A connection keeps a lock of the file of a database with a WAL: the reader is the statement that has one of
  * the WAL's, also behind another one that has written. */
 static void test_reader(void **state)
 {
 	sqlite3 *db = *state, *reader;
-	struct rusage before, behind;
 	sqlite3_stmt *stmt;
 
 	must_exec(db, "CREATE TABLE IF NOT EXISTS t(x)");
@@ -723,16 +730,14 @@ static void test_reader(void **state)
 	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
 	must_exec(reader, "INSERT INTO t VALUES (3)");
 	must_exec(db, "PRAGMA synchronous = OFF");
-	getrusage(RUSAGE_THREAD, &before);
-	must_exec(db, "INSERT INTO t VALUES ('beside the reader')");
-	getrusage(RUSAGE_THREAD, &behind);
+	for (int i = 0; i < BESIDE; i++)
+		must_exec(db, "INSERT INTO t VALUES ('beside the reader')");
 	must_exec(db, "PRAGMA synchronous = FULL");
-	/* It wants another reader's place, and is refused one, but does not wait. */
-	if (before.ru_nivcsw == behind.ru_nivcsw)
-		assert_int_equal(
-			number(db, "SELECT count(*) FROM system.lock_waits WHERE query LIKE '%%beside the "
-		                   "reader%%'"),
-			0);
+	/* It wants another reader's place, and is refused one, but does not wait, unless its processor is
+	 * taken away there. */
+	assert_in_range(
+		number(db, "SELECT count(*) FROM system.lock_waits WHERE query LIKE '%%beside the reader%%'"),
+		0, BESIDE - 1);
 	sqlite3_busy_timeout(db, 50);
 	must_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 	sqlite3_busy_timeout(db, 0);
@@ -933,7 +938,7 @@ static void test_running_wait(void **state)
 	               " 'RESERVED' AND wait_ns >= 50000000 AND wait_ns <= elapsed_ns + 1000000 AND"
 	               " holder_session_id <> 0 AND holder_process_id = %d",
 	               (int)getpid()))
-		if (now_ns() - start_ns > 20000000000)
+		if (now_ns() - start_ns > 300000000000)
 			fail_msg("%s",
 			         text(db, "SELECT group_concat(wait_cause || ' ' || wait_object || ' ' ||"
 			                  " wait_ns) FROM system.processes"));
