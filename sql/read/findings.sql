@@ -46,12 +46,8 @@ FROM sums AS s CROSS JOIN wholes AS w ON w.hash = s.hash;
 
 DROP TABLE IF EXISTS temp.finding_programs;
 CREATE TEMP TABLE finding_programs AS
--- A statement with many texts has many programs. Those with one layout have the same nodes.
-WITH alike AS MATERIALIZED (
-	SELECT g.id AS program, iif(layout, max(g.id) OVER (PARTITION BY normalized_query_hash, plan_hash, layout), g.id) AS newest
-	FROM programs AS g JOIN statements AS x ON x.id = g.statement)
-SELECT hash, coalesce(newest, s.program) AS program, phase AS node, sum(value) AS ns, sum(spread) AS square
-FROM temp.selected_sums AS s LEFT JOIN alike ON alike.program = s.program
+SELECT hash, program, phase AS node, sum(value) AS ns, sum(spread) AS square
+FROM temp.selected_sums
 WHERE logged AND NOT is_worker AND NOT queued AND trace_type IN (SELECT trace_type FROM temp.finding_types)
   AND hash IN (SELECT hash FROM temp.finding_statements)
 GROUP BY 1, 2, 3;

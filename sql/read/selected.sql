@@ -14,6 +14,7 @@ DROP VIEW IF EXISTS temp.selected_samples;
 DROP VIEW IF EXISTS temp.selected_sums;
 DROP VIEW IF EXISTS temp.run_values;
 DROP TABLE IF EXISTS temp.run_sums;
+DROP VIEW IF EXISTS temp.alike_programs;
 DROP TABLE IF EXISTS temp.program_sums;
 DROP TABLE IF EXISTS temp.call_sums;
 DROP VIEW IF EXISTS temp.checkpoint_stacks;
@@ -170,15 +171,21 @@ CREATE TEMP VIEW spill_stacks AS
 SELECT DISTINCT s.id AS stack FROM names AS n CROSS JOIN frames AS f ON f.function = n.id CROSS JOIN stacks AS s ON instr(s.trace, f.address)
 WHERE n.name IN ('pagerStress', 'sqlite3PcacheFetchStress');
 
+-- A statement with many texts has many programs. Those of the runs with one layout have the same opcodes and nodes, so the
+-- newest one represents all.
+CREATE TEMP VIEW alike_programs AS
+SELECT g.id AS program, iif(layout, max(g.id) OVER (PARTITION BY normalized_query_hash, plan_hash, layout), g.id) AS newest
+FROM programs AS g JOIN statements AS x ON x.id = g.statement WHERE g.id IN (SELECT program FROM temp.program_sums);
+
 -- The same for statements that sum up. The command has a virtual table of this name (src/cmd/file/selected_sums.h), with
 -- one row for each combination of the keys that a statement reads: the columns before `samples`. It has two columns more:
 -- the key shape, of the stack in temp.report_shapes (see report/frames.sql), 0 if there is none, and last_stack, the greatest stack_id.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
+-- program: the newest one that is as the run's (alike_programs). comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
-       coalesce(q.program, 0) AS program, run = 0 OR finished AS finished,
+       coalesce(a.newest, q.program, 0) AS program, run = 0 OR finished AS finished,
        coalesce(threads.thread_id <> q.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker, coalesce(x.labels, 0) AS comment,
        s.labels AS labels, stack_id,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
@@ -193,6 +200,7 @@ FROM temp.selected_samples AS s
 LEFT JOIN queries AS q ON q.id = run AND run <> 0
 LEFT JOIN statements AS x ON x.id = statement
 LEFT JOIN threads ON threads.id = thread
+LEFT JOIN temp.alike_programs AS a ON a.program = q.program
 LEFT JOIN program_opcodes AS o ON o.program = q.program AND o.address = nullif(s.opcode, 0)
 WINDOW stretch AS (PARTITION BY trace_type, run, thread ORDER BY timestamp_ns);
 

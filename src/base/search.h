@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Defines a comparison of two structs by a field, or by two, as qsort() and bsearch() call it. */
 #define COMPARE_BY(name, type, field) COMPARE_BY_TWO(name, type, field, field)
@@ -35,3 +36,25 @@
 		}                                                                                            \
 		low_;                                                                                        \
 	})
+
+/* The place of an item whose number would be there if numbers had no gaps, or 0. */
+static inline size_t search_likely(size_t count, int64_t first, int64_t number)
+{
+	const uint64_t at = (uint64_t)number - (uint64_t)first;
+
+	return at < count ? at : 0;
+}
+
+/* The place of the item whose first member, an int64_t, is that number, or `count`. They are sorted by it.
+ * Numbers of rows mostly have no gaps, so a place is tried before a search. */
+static inline size_t search_number(const void *items, size_t size, size_t count, int64_t number)
+{
+	const char *const bytes = items;
+#define NUMBER_AT(at) (*(const int64_t *)(const void *)(bytes + (at)*size))
+	size_t at = count ? search_likely(count, NUMBER_AT(0), number) : 0;
+
+	if (count && NUMBER_AT(at) != number)
+		at = SEARCH_COUNT(count, i, NUMBER_AT(i) < number);
+	return at < count && NUMBER_AT(at) == number ? at : count;
+#undef NUMBER_AT
+}

@@ -32,6 +32,11 @@ struct statement {
 	int32_t comment;
 };
 
+/* See the view alike_programs. */
+struct alike {
+	int64_t program, newest;
+};
+
 /* The opcodes of a program: some of `opcodes`, by address. */
 struct program {
 	size_t first, count;
@@ -81,7 +86,8 @@ struct selected_samples {
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in none, or in one that is not there */
 	VECTOR(struct selected_series) series; /* by id */
-	VECTOR(struct statement) statements;   /* by id; while the runs are read */
+	VECTOR(struct statement) statements;   /* by id; while the runs are read, as the next one */
+	VECTOR(struct alike) alike;            /* by program */
 	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
 	struct stacks checkpoint_stacks, spill_stacks;
 	VECTOR(char *) types;
@@ -116,6 +122,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->runs);
 	vector_free(&samples->series);
 	vector_free(&samples->statements);
+	vector_free(&samples->alike);
 	vector_free(&samples->labels);
 	vector_free(&samples->checkpoint_stacks.ids);
 	vector_free(&samples->spill_stacks.ids);
@@ -133,11 +140,8 @@ const char *selected_samples_type(const struct selected_samples *samples, uint32
 	return samples->types.items[type];
 }
 
-/* Of an item whose number would be there if there were no gaps. */
-#define LIKELY_PLACE(count, first, number)                                                                   \
-	((count) && (uint64_t)(number) - (uint64_t)(first) < (count)                                         \
-	         ? (uint64_t)(number) - (uint64_t)(first)                                                    \
-	         : 0)
+#define FIND_PLACE(vector, number)                                                                           \
+	search_number((vector).items, sizeof(*(vector).items), (vector).count, number)
 
 /* --- what samples name ------------------------------------------------------------------------------ */
 
@@ -161,20 +165,20 @@ static bool add_statement(struct selected_samples *samples, sqlite3_stmt *row)
 	                                       sqlite3_column_int(row, 2) });
 }
 
-static struct statement find_statement(const struct selected_samples *samples, int64_t id)
+static bool add_alike(struct selected_samples *samples, sqlite3_stmt *row)
 {
-	const struct statement *statements = samples->statements.items;
-	const size_t count = samples->statements.count;
-	size_t at = count ? LIKELY_PLACE(count, statements[0].id, id) : 0;
-
-	if (count && statements[at].id != id)
-		at = SEARCH_COUNT(count, i, statements[i].id < id);
-	return at < count && statements[at].id == id ? statements[at] : (struct statement){ id, 0, 0 };
+	return vector_push(&samples->alike,
+	                   (struct alike){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1) });
 }
 
 static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
 {
-	const struct statement statement = find_statement(samples, sqlite3_column_int64(row, 7));
+	const int64_t program = sqlite3_column_int64(row, 6), statement_id = sqlite3_column_int64(row, 7);
+	const size_t alike = FIND_PLACE(samples->alike, program),
+		     of = FIND_PLACE(samples->statements, statement_id);
+	const struct statement statement = of < samples->statements.count
+	                                           ? samples->statements.items[of]
+	                                           : (struct statement){ statement_id, 0, 0 };
 	const struct selected_run run = {
 		.number = sqlite3_column_int64(row, 0) ? (uint32_t)samples->runs.count + 1 : 0,
 		.id = sqlite3_column_int64(row, 0),
@@ -183,7 +187,8 @@ static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
 		.is_logged = sqlite3_column_int(row, 3),
 		.is_finished = sqlite3_column_int(row, 4),
 		.owner = sqlite3_column_int64(row, 5),
-		.program = sqlite3_column_int64(row, 6),
+		.program = program,
+		.alike = alike < samples->alike.count ? samples->alike.items[alike].newest : program,
 		.hash = statement.hash,
 		.comment = statement.comment,
 		.call_stack = sqlite3_column_int64(row, 9),
@@ -254,6 +259,7 @@ static int read_named(struct selected_samples *samples)
 		bool (*add)(struct selected_samples *samples, sqlite3_stmt *row);
 	} parts[] = {
 		{ "SELECT id, normalized_query_hash, labels FROM statements ORDER BY id", add_statement },
+		{ "SELECT program, newest FROM temp.alike_programs ORDER BY program", add_alike },
 		{ "SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR "
 		  "NOT "
 		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, q.statement, "
@@ -272,6 +278,7 @@ static int read_named(struct selected_samples *samples)
 		code = read_rows(samples, parts[i].sql, parts[i].add);
 	samples->is_read = !code;
 	vector_free(&samples->statements);
+	vector_free(&samples->alike);
 	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.ids.count)
 		code = read_rows(samples, "SELECT stack FROM temp.checkpoint_stacks ORDER BY stack",
 		                 add_checkpoint_stack);
@@ -290,7 +297,7 @@ static size_t find_run(const struct selected_samples *samples, size_t near, int6
 	size_t low = near < count ? near : 0, step = 1;
 
 	if (count)
-		low = LIKELY_PLACE(count, (uint64_t)runs[low].id - low, id);
+		low = search_likely(count, (int64_t)((uint64_t)runs[low].id - low), id);
 	size_t high = low;
 	for (; low > 0 && runs[low - 1].id >= id; step *= 2)
 		high = low, low = low > step ? low - step : 0;
@@ -317,7 +324,7 @@ static bool is_under_label(const struct selected_samples *samples, int64_t comme
 /* Reads the opcodes of a run's program, unless another run of it was seen before. An SQLite result. */
 static int find_opcodes(struct selected_samples *samples, struct selected_run *run)
 {
-	const size_t row = tally_row(&samples->program_numbers, &run->program);
+	const size_t row = tally_row(&samples->program_numbers, &run->alike);
 	const size_t first = samples->opcodes.count;
 	int code = SQLITE_OK;
 
@@ -325,7 +332,7 @@ static int find_opcodes(struct selected_samples *samples, struct selected_run *r
 		return SQLITE_NOMEM;
 	int64_t *number = &tally_at(&samples->program_numbers, row)[1];
 	if (!*number) {
-		sqlite3_bind_int64(samples->opcodes_of, 1, run->program);
+		sqlite3_bind_int64(samples->opcodes_of, 1, run->alike);
 		while ((code = sqlite3_step(samples->opcodes_of)) == SQLITE_ROW)
 			if (!add_opcode(samples, samples->opcodes_of))
 				break;
@@ -355,13 +362,9 @@ static int64_t find_node(const struct selected_samples *samples, const struct se
 {
 	const struct program *program = &samples->programs.items[run->opcodes - 1];
 	const struct opcode *opcodes = samples->opcodes.items + program->first;
-	size_t at = LIKELY_PLACE(program->count, opcodes[0].address, address);
+	const size_t at = search_number(opcodes, sizeof(*opcodes), program->count, address);
 
-	if (!program->count)
-		return unknown;
-	if (opcodes[at].address != address)
-		at = SEARCH_COUNT(program->count, i, opcodes[i].address < address);
-	return at < program->count && opcodes[at].address == address ? opcodes[at].node : unknown;
+	return at < program->count ? opcodes[at].node : unknown;
 }
 
 /* --- samples ---------------------------------------------------------------------------------------- */
@@ -369,13 +372,9 @@ static int64_t find_node(const struct selected_samples *samples, const struct se
 /* NULL: it is not there. */
 static struct selected_series *find_series(struct selected_samples *samples, int64_t id)
 {
-	struct selected_series *series = samples->series.items;
-	const size_t count = samples->series.count;
-	size_t at = LIKELY_PLACE(count, series[0].id, id);
+	const size_t at = FIND_PLACE(samples->series, id);
 
-	if (count && series[at].id != id)
-		at = SEARCH_COUNT(count, i, series[i].id < id);
-	return at < count && series[at].id == id ? &series[at] : NULL;
+	return at < samples->series.count ? &samples->series.items[at] : NULL;
 }
 
 /* The run of a sample at that time. NULL: it is not selected. */

@@ -17,6 +17,7 @@ enum { NODE_UNKNOWN = -1, NODE_PREPARING = -2 };
 /* Row 0 of queries, "no query", is one, too. */
 struct selected_run {
 	int64_t id, first_ns, last_ns, hash, program, call_stack, statement;
+	int64_t alike;      /* the newest of the programs that are as its own (alike_programs) */
 	int64_t owner;      /* the thread_id of a run that had workers, else -1 */
 	int64_t stepped_ns; /* when its preparation had ended; INT64_MIN: it has none */
 	int32_t comment;

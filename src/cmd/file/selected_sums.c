@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/search.h"
 #include "base/tally.h"
 #include "base/vector.h"
 #include "cmd/file/grouped.h"
@@ -70,9 +71,13 @@ struct stretches_of_run {
 	const struct selected_series *newest[STRETCHES_OF_RUN]; /* NULL: no other */
 };
 
+struct stack_shape {
+	int64_t stack, shape;
+};
+
 struct source {
 	struct selected_samples *samples;
-	struct tally shapes; /* of stacks */
+	VECTOR(struct stack_shape) shapes; /* by stack */
 	/* For STRETCHES and CHANGES: the series of the newest sample of each type, run and thread. */
 	VECTOR(struct stretches_of_run) of_runs; /* by number */
 	struct tally others;                     /* by type, run and thread: the series' id, + 1 */
@@ -142,7 +147,7 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[RUN] = run->id;
 	row[LOGGED] = run->is_logged;
 	row[HASH] = run->hash;
-	row[PROGRAM] = run->program;
+	row[PROGRAM] = run->alike;
 	row[FINISHED] = run->is_finished;
 	row[IS_WORKER] = run->owner != -1 && run->owner != series->thread_id;
 	row[COMMENT] = run->comment;
@@ -207,19 +212,16 @@ static int read_shapes(sqlite3 *db, void *own)
 {
 	struct source *source = own;
 	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(db, "SELECT stack_id, shape FROM temp.report_shapes WHERE shape", -1,
-	                              &row, NULL);
+	int code = sqlite3_prepare_v2(
+		db, "SELECT stack_id, shape FROM temp.report_shapes WHERE shape ORDER BY stack_id", -1, &row,
+		NULL);
 
-	tally_free(&source->shapes);
-	source->shapes = (struct tally){ .keys = 1, .width = 2 };
-	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW) {
-		const int64_t stack = sqlite3_column_int64(row, 0);
-		const size_t at = tally_row(&source->shapes, &stack);
-
-		code = at == TALLY_NONE ? SQLITE_NOMEM : SQLITE_OK;
-		if (!code)
-			tally_at(&source->shapes, at)[1] = sqlite3_column_int64(row, 1);
-	}
+	source->shapes.count = 0;
+	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW)
+		code = vector_push(&source->shapes, (struct stack_shape){ sqlite3_column_int64(row, 0),
+		                                                          sqlite3_column_int64(row, 1) })
+		               ? SQLITE_OK
+		               : SQLITE_NOMEM;
 	sqlite3_finalize(row);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
@@ -227,9 +229,11 @@ static int read_shapes(sqlite3 *db, void *own)
 static int64_t follow_stack(const void *own, size_t column, int64_t stack)
 {
 	const struct source *source = own;
-	const size_t at = column == SHAPE ? tally_find(&source->shapes, &stack) : TALLY_NONE;
+	const struct stack_shape *shapes = source->shapes.items;
+	const size_t count = column == SHAPE ? source->shapes.count : 0,
+		     at = search_number(shapes, sizeof(*shapes), count, stack);
 
-	return column == LAST_STACK ? stack : at == TALLY_NONE ? 0 : tally_at(&source->shapes, at)[1];
+	return column == LAST_STACK ? stack : at < count ? shapes[at].shape : 0;
 }
 
 static void free_source(void *own)
@@ -237,7 +241,7 @@ static void free_source(void *own)
 	struct source *source = own;
 
 	selected_samples_free(source->samples);
-	tally_free(&source->shapes);
+	vector_free(&source->shapes);
 }
 
 int selected_sums_replace(sqlite3 *db)
