@@ -5,8 +5,8 @@
 WITH costly AS MATERIALIZED (
 	SELECT hash, wall FROM temp.finding_statements AS f
 	WHERE wall >= 0.02 * (SELECT sum(wall) FROM temp.finding_statements)
-	  AND EXISTS (SELECT 1 FROM statements AS x JOIN programs AS g ON g.statement = x.id JOIN program_opcodes AS o ON o.program = g.id
-	              WHERE x.normalized_query_hash = f.hash AND (o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*'))),
+	  AND EXISTS (SELECT 1 FROM (SELECT DISTINCT program FROM temp.finding_programs AS p WHERE p.hash = f.hash) CROSS JOIN program_opcodes AS o USING (program)
+	              WHERE o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*')),
 runs AS MATERIALIZED (
 	SELECT * FROM (
 		SELECT c.hash AS hash, c.wall AS wall, q.id AS id, q.program AS program, q.first_ns AS first_ns, q.last_ns AS last_ns,
