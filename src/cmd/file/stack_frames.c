@@ -38,7 +38,7 @@ struct part_of_vector {
 	bool is_known;
 };
 
-#define RECENT 1024
+#define RECENT_BITS 14 /* a cache of 256 kB */
 
 /* An address and its row. */
 struct recent {
@@ -51,15 +51,15 @@ struct recent {
  * worked out once. */
 struct stack_frames {
 	sqlite3 *db;
-	sqlite3_stmt *trace_of; /* NULL: not prepared */
+	sqlite3_stmt *traces_of; /* NULL: not prepared */
 	struct names *names;
 	struct index text_index;
 	VECTOR(struct part_of_vector) texts;
-	struct tally ids;                       /* of stacks: each is a row */
-	VECTOR(struct part_of_vector) stacks;   /* by number of the id */
+	struct tally blocks;                    /* of rows of stacks, by their first number: each is a row */
+	VECTOR(struct part_of_vector) stacks;   /* by number of the block and of the row in it */
 	VECTOR(uint32_t) frames;                /* of the stacks: numbers of addresses */
 	struct tally addresses;                 /* each is a row */
-	struct recent recent[RECENT];           /* stacks that follow each other share most frames */
+	struct recent recent[1 << RECENT_BITS]; /* stacks that follow each other share most frames */
 	VECTOR(struct part_of_vector) lines_of; /* an address, by number */
 	VECTOR(struct known_line) lines;
 };
@@ -111,7 +111,7 @@ static bool add_lines(struct stack_frames *frames, uint64_t address, struct part
 /* The number of an address whose lines are known. UINT32_MAX: no memory. */
 static uint32_t find_address(struct stack_frames *frames, uint64_t address)
 {
-	struct recent *recent = &frames->recent[(address ^ address >> 10) % RECENT];
+	struct recent *recent = &frames->recent[address * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECENT_BITS)];
 
 	if (recent->is_known && recent->address == address)
 		return recent->number;
@@ -132,6 +132,7 @@ static int read_stack(struct stack_frames *frames, const char *trace, struct par
 	uint64_t address;
 	int next;
 
+	stack->is_known = false;
 	while ((next = address_reader_next(&reader, &address)) > 0) {
 		if (frames->frames.count - first == STACK_FRAMES_MAX)
 			return SQLITE_MISMATCH;
@@ -144,52 +145,79 @@ static int read_stack(struct stack_frames *frames, const char *trace, struct par
 	return next < 0 ? SQLITE_MISMATCH : SQLITE_OK;
 }
 
-/* The same of a row. One that is not there has no frames. */
-static int read_row(struct stack_frames *frames, int64_t id, struct part_of_vector *stack)
-{
-	int code = frames->trace_of ? SQLITE_OK
-	                            : sqlite3_prepare_v2(frames->db, "SELECT trace FROM stacks WHERE id = ?",
-	                                                 -1, &frames->trace_of, NULL);
+/* The stacks of rows are read, and found, in blocks: rows next to each other are asked for sooner or later,
+ * and a statement for a block costs little more than one for a row. */
+#define BLOCK 16
 
-	if (code)
-		return code;
-	sqlite3_bind_int64(frames->trace_of, 1, id);
-	code = sqlite3_step(frames->trace_of);
-	const char *trace =
-		code == SQLITE_ROW ? (const char *)sqlite3_column_text(frames->trace_of, 0) : NULL;
-	if (code == SQLITE_ROW || code == SQLITE_DONE)
-		code = read_stack(frames, trace ? trace : "[]", stack);
-	sqlite3_reset(frames->trace_of);
+/* NULL: no memory. */
+static struct part_of_vector *stacks_of_block(struct stack_frames *frames, int64_t id)
+{
+	const int64_t first = id & -BLOCK;
+	const size_t number = tally_row(&frames->blocks, &first);
+	const size_t end = (number + 1) * BLOCK;
+
+	return number != TALLY_NONE && vector_at(&frames->stacks, end - 1)
+	               ? &frames->stacks.items[end - BLOCK]
+	               : NULL;
+}
+
+/* An SQLite result. A row that is not there has no frames. */
+static int read_block(struct stack_frames *frames, int64_t id, struct part_of_vector *stacks)
+{
+	sqlite3_stmt *row = frames->traces_of;
+	int code =
+		row ? SQLITE_OK
+		    : sqlite3_prepare_v2(frames->db, "SELECT id, trace FROM stacks WHERE id BETWEEN ? AND ?",
+	                                 -1, &frames->traces_of, NULL);
+
+	row = frames->traces_of;
+	sqlite3_bind_int64(row, 1, id & -BLOCK);
+	sqlite3_bind_int64(row, 2, id | (BLOCK - 1));
+	for (size_t i = 0; i < BLOCK; i++)
+		stacks[i] = (struct part_of_vector){ .is_known = true };
+	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW) {
+		const char *trace = (const char *)sqlite3_column_text(row, 1);
+
+		code = read_stack(frames, trace ? trace : "[]",
+		                  &stacks[sqlite3_column_int64(row, 0) & (BLOCK - 1)]);
+		code = code == SQLITE_MISMATCH ? SQLITE_OK : code; /* until it is asked for */
+	}
+	sqlite3_reset(row);
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* An SQLite result, as below. */
+static int find_of_row(struct stack_frames *frames, int64_t id, const struct part_of_vector **found)
+{
+	struct part_of_vector *stacks = stacks_of_block(frames, id);
+	int code = SQLITE_OK;
+
+	if (!stacks)
+		return SQLITE_NOMEM;
+	*found = &stacks[id & (BLOCK - 1)];
+	if (!(*found)->is_known && !(code = read_block(frames, id, stacks)) && !(*found)->is_known)
+		code = SQLITE_MISMATCH;
 	return code;
 }
 
 /* The stack of a value: see stack_frames.h. An SQLite result, as below. */
 static int find_stack(struct stack_frames *frames, sqlite3_value *value, const struct part_of_vector **found)
 {
-	struct part_of_vector *stack = NULL;
-	int code = SQLITE_OK;
+	if (sqlite3_value_type(value) == SQLITE_INTEGER)
+		return find_of_row(frames, sqlite3_value_int64(value), found);
+	const char *text = (const char *)sqlite3_value_text(value);
+	const char *trace = text ? text : "[]";
+	struct part_of_vector *stack =
+		index_item(&frames->text_index, hash_bytes(trace, strlen(trace)), &frames->texts);
 
-	if (sqlite3_value_type(value) == SQLITE_INTEGER) {
-		const int64_t id = sqlite3_value_int64(value);
-		const size_t number = tally_row(&frames->ids, &id);
-
-		stack = number == TALLY_NONE ? NULL : vector_at(&frames->stacks, number);
-		code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_row(frames, id, stack);
-	} else {
-		const char *text = (const char *)sqlite3_value_text(value);
-		const char *trace = text ? text : "[]";
-
-		stack = index_item(&frames->text_index, hash_bytes(trace, strlen(trace)), &frames->texts);
-		code = !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
-	}
 	*found = stack;
-	return code;
+	return !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
 }
 
-/* Calls with the number of each function on the stack, leaf first, until a call returns false. An SQLite
- * result: SQLITE_MISMATCH if the trace is no array of addresses. */
-static int each_line(struct stack_frames *frames, sqlite3_value *value,
-                     bool (*call)(void *context, size_t line), void *context)
+/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
+ * SQLITE_MISMATCH if the trace is no array of addresses. Inline: stacks have many functions. */
+static inline int each_line(struct stack_frames *frames, sqlite3_value *value,
+                            bool (*call)(void *context, struct known_line *line), void *context)
 {
 	const struct part_of_vector *stack;
 	int code = find_stack(frames, value, &stack);
@@ -199,7 +227,7 @@ static int each_line(struct stack_frames *frames, sqlite3_value *value,
 			&frames->lines_of.items[frames->frames.items[stack->first + at]];
 
 		for (size_t i = 0; !code && i < lines->count; i++)
-			if (!call(context, lines->first + i))
+			if (!call(context, &frames->lines.items[lines->first + i]))
 				code = SQLITE_NOMEM;
 	}
 	return code;
@@ -207,15 +235,12 @@ static int each_line(struct stack_frames *frames, sqlite3_value *value,
 
 /* --- the SQL functions ----------------------------------------------------------------------------- */
 
-enum part { FUNCTIONS, MODULES, OWNERS, CALLER, SHAPE };
+enum part { FUNCTIONS, MODULES, OWNERS };
 
 struct stack_text {
-	struct stack_frames *frames;
 	sqlite3_str *to;
 	enum part part;
 	bool has_all_locations, is_empty;
-	struct hash shape;
-	const struct known_line *caller; /* NULL: none so far */
 };
 
 static const char *file_name(const struct export_line *line)
@@ -225,111 +250,147 @@ static const char *file_name(const struct export_line *line)
 	return slash ? slash + 1 : line->file;
 }
 
-/* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
-static void find_caller(struct stack_text *text, struct known_line *known)
+static bool has_location(struct known_line *known, bool has_all)
 {
-	if (text->caller) {
-		if (strncmp(known->line->function, "sqlite3_", 8) == 0 &&
-		    strcmp(known->module, text->caller->module) == 0)
-			text->caller = NULL;
-	} else if (is_of_program(known)) {
-		text->caller = known;
-	}
+	return known->line->line > 0 && (has_all || is_of_program(known));
 }
 
-static bool add_part(void *context, size_t number)
+static bool add_part(void *context, struct known_line *known)
 {
 	struct stack_text *text = context;
-	struct known_line *known = &text->frames->lines.items[number];
 	const struct export_line *line = known->line;
-
-	if (text->part == CALLER) {
-		find_caller(text, known);
-		return true;
-	}
-	const bool is_own = (text->part == OWNERS ||
-	                     (text->part != MODULES && line->line > 0 && !text->has_all_locations)) &&
-	                    is_of_program(known);
-	const bool has_location = line->line > 0 && (is_own || text->has_all_locations);
 	const char *between = text->is_empty ? "" : "\n";
 
 	text->is_empty = false;
 	switch (text->part) {
 	case FUNCTIONS:
-		sqlite3_str_appendf(text->to, has_location ? "%s%s (%s:%d)" : "%s%s", between, line->function,
-		                    file_name(line), line->line);
+		sqlite3_str_appendf(text->to,
+		                    has_location(known, text->has_all_locations) ? "%s%s (%s:%d)" : "%s%s",
+		                    between, line->function, file_name(line), line->line);
 		break;
 	case MODULES: sqlite3_str_appendf(text->to, "%s%s", between, known->module); break;
-	case OWNERS: sqlite3_str_appendf(text->to, "%s%d", between, is_own); break;
-	case CALLER: break;
-	case SHAPE: /* names are kept once, so equal texts have equal pointers */
-		hash_word(&text->shape, (uintptr_t)line->function);
-		if (has_location) {
-			hash_word(&text->shape, hash_bytes(file_name(line), strlen(file_name(line))).first);
-			hash_word(&text->shape, (uint64_t)line->line);
-		}
+	case OWNERS: sqlite3_str_appendf(text->to, "%s%d", between, is_of_program(known));
 	}
 	return true;
+}
+
+static bool has_option(sqlite3_value **argv)
+{
+	return sqlite3_value_type(argv[1]) != SQLITE_NULL;
+}
+
+static void set_error(sqlite3_context *context, int code)
+{
+	if (code == SQLITE_MISMATCH)
+		sqlite3_result_error(context, NO_STACK, -1);
+	else
+		sqlite3_result_error_code(context, code);
 }
 
 /* NULL for a stack without such frames. */
 static void set_part(sqlite3_context *context, int argc, sqlite3_value **argv, enum part part)
 {
 	struct stack_text text = {
-		.frames = sqlite3_user_data(context),
 		.to = sqlite3_str_new(sqlite3_context_db_handle(context)),
 		.part = part,
-		.has_all_locations = argc > 1 && sqlite3_value_type(argv[1]) != SQLITE_NULL,
+		.has_all_locations = argc > 1 && has_option(argv),
 		.is_empty = true,
-		.shape = hash_begin(0),
 	};
-	int code = each_line(text.frames, argv[0], add_part, &text);
+	int code = each_line(sqlite3_user_data(context), argv[0], add_part, &text);
 
-	if (text.caller)
-		sqlite3_str_appendf(text.to, text.caller->line->line > 0 ? "%s\n%s:%d" : "%s\n",
-		                    text.caller->line->function, file_name(text.caller->line),
-		                    text.caller->line->line);
 	if (!code)
 		code = sqlite3_str_errcode(text.to);
 	char *made = sqlite3_str_finish(text.to);
-	if (code == SQLITE_MISMATCH)
-		sqlite3_result_error(context, NO_STACK, -1);
-	else if (code)
-		sqlite3_result_error_code(context, code);
-	else if (part == SHAPE && !text.is_empty)
-		sqlite3_result_int64(context, (int64_t)hash_end(text.shape).first);
-	else if (text.caller || !text.is_empty)
+	if (code)
+		set_error(context, code);
+	else if (!text.is_empty)
 		sqlite3_result_text(context, made ? made : "", -1, SQLITE_TRANSIENT);
 	sqlite3_free(made);
 }
 
-struct stack_phase {
-	const struct stack_frames *frames;
-	int phase;
+struct stack_shape {
+	bool has_all_locations, is_empty;
+	struct hash hash;
 };
 
-static bool add_phase(void *context, size_t number)
+/* Names are kept once, so equal texts have equal pointers. */
+static bool add_shape(void *context, struct known_line *known)
 {
-	struct stack_phase *stack = context;
-	const int phase = stack->frames->lines.items[number].phase;
+	struct stack_shape *shape = context;
+	const struct export_line *line = known->line;
 
-	if (phase == PREPARING || (phase == CLOSING && stack->phase == NO_PHASE))
-		stack->phase = phase;
+	shape->is_empty = false;
+	hash_word(&shape->hash, (uintptr_t)line->function);
+	if (has_location(known, shape->has_all_locations)) {
+		hash_word(&shape->hash, hash_bytes(file_name(line), strlen(file_name(line))).first);
+		hash_word(&shape->hash, (uint64_t)line->line);
+	}
+	return true;
+}
+
+static void stack_shape(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct stack_shape shape = { has_option(argv), true, hash_begin(0) };
+	int code = each_line(sqlite3_user_data(context), argv[0], add_shape, &shape);
+
+	(void)argc;
+	if (code)
+		set_error(context, code);
+	else if (!shape.is_empty)
+		sqlite3_result_int64(context, (int64_t)hash_end(shape.hash).first);
+}
+
+/* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
+static bool find_caller(void *context, struct known_line *known)
+{
+	struct known_line **caller = context;
+
+	if (*caller) {
+		if (strncmp(known->line->function, "sqlite3_", 8) == 0 &&
+		    strcmp(known->module, (*caller)->module) == 0)
+			*caller = NULL;
+	} else if (is_of_program(known)) {
+		*caller = known;
+	}
+	return true;
+}
+
+static void stack_caller(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct known_line *caller = NULL;
+	int code = each_line(sqlite3_user_data(context), argv[0], find_caller, &caller);
+
+	(void)argc;
+	if (code) {
+		set_error(context, code);
+	} else if (caller) {
+		char *text =
+			sqlite3_mprintf(caller->line->line > 0 ? "%s\n%s:%d" : "%s\n", caller->line->function,
+		                        file_name(caller->line), caller->line->line);
+
+		sqlite3_result_text(context, text, -1, sqlite3_free);
+	}
+}
+
+static bool add_phase(void *context, struct known_line *known)
+{
+	int *phase = context;
+
+	if (known->phase == PREPARING || (known->phase == CLOSING && *phase == NO_PHASE))
+		*phase = known->phase;
 	return true;
 }
 
 static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct stack_phase stack = { sqlite3_user_data(context), NO_PHASE };
-	int code = each_line(sqlite3_user_data(context), argv[0], add_phase, &stack);
+	int phase = NO_PHASE;
+	int code = each_line(sqlite3_user_data(context), argv[0], add_phase, &phase);
 
 	(void)argc;
-	if (code == SQLITE_MISMATCH)
-		sqlite3_result_error(context, NO_STACK, -1);
-	else if (code)
-		sqlite3_result_error_code(context, code);
+	if (code)
+		set_error(context, code);
 	else
-		sqlite3_result_int(context, stack.phase);
+		sqlite3_result_int(context, phase);
 }
 
 #define STACK_FUNCTION(name, part)                                                                           \
@@ -340,8 +401,6 @@ static void stack_phase(sqlite3_context *context, int argc, sqlite3_value **argv
 STACK_FUNCTION(stack_functions, FUNCTIONS)
 STACK_FUNCTION(stack_modules, MODULES)
 STACK_FUNCTION(stack_owners, OWNERS)
-STACK_FUNCTION(stack_caller, CALLER)
-STACK_FUNCTION(stack_shape, SHAPE)
 
 /* --- the table ------------------------------------------------------------------------------------- */
 
@@ -423,14 +482,14 @@ static uint32_t find_row(struct rows *rows, const struct known_line *known)
 	return row == TALLY_NONE ? 0 : (uint32_t)row + 1;
 }
 
-static bool add_line(void *context, size_t number)
+static bool add_line(void *context, struct known_line *known)
 {
 	struct rows *rows = context;
 	const bool is_leaf = rows->is_leaf;
-	uint32_t *row = vector_at(&rows->of_lines, number);
+	uint32_t *row = vector_at(&rows->of_lines, (size_t)(known - rows->frames->lines.items));
 
 	rows->is_leaf = false;
-	if (!row || (!*row && !(*row = find_row(rows, &rows->frames->lines.items[number]))))
+	if (!row || (!*row && !(*row = find_row(rows, known))))
 		return false;
 	int64_t *words = tally_at(&rows->functions, *row - 1);
 	if (words[ROW_STACK] == rows->number)
@@ -498,7 +557,7 @@ static void free_frames(void *data)
 	names_free(frames->names);
 	index_free(&frames->text_index);
 	vector_free(&frames->texts);
-	tally_free(&frames->ids);
+	tally_free(&frames->blocks);
 	vector_free(&frames->stacks);
 	vector_free(&frames->frames);
 	tally_free(&frames->addresses);
@@ -521,8 +580,8 @@ void stack_frames_end(struct stack_frames *frames)
 {
 	if (!frames)
 		return;
-	sqlite3_finalize(frames->trace_of);
-	frames->trace_of = NULL;
+	sqlite3_finalize(frames->traces_of);
+	frames->traces_of = NULL;
 }
 
 int stack_frames_add(sqlite3 *db, const struct address_space *space, struct stack_frames **added)
@@ -547,7 +606,7 @@ int stack_frames_add(sqlite3 *db, const struct address_space *space, struct stac
 	}
 	frames->db = db;
 	frames->names = names;
-	frames->ids = (struct tally){ .keys = 1, .width = 1 };
+	frames->blocks = (struct tally){ .keys = 1, .width = 1 };
 	frames->addresses = (struct tally){ .keys = 1, .width = 1 };
 	names_enter(names, space);
 	/* The first one's destructor runs when that fails, too. */
