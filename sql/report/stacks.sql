@@ -6,21 +6,18 @@ WITH shown AS (
 	SELECT iif(is_time, '%.1f', '%.0f') AS form, iif(is_time, 1e6, 1.0) AS scale
 	FROM (SELECT coalesce(:unit, 'ns') = 'ns' AS is_time)),
 sums AS MATERIALIZED (
-	SELECT shape, sum(value) AS value, max(stack_id) AS one FROM temp.report_stacks JOIN temp.report_shapes USING (stack_id)
-	WHERE shape IS NOT NULL GROUP BY shape),
+	SELECT sum(value) AS value, max(last_stack) AS one FROM temp.selected_sums
+	WHERE shape AND (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
+	GROUP BY shape),
 -- Exactly the shown stacks in their order, because foldStack() depends on it. Only these get texts.
 top AS MATERIALIZED (
-	SELECT value, shape, stackFunctions(one, :full) AS stack
+	SELECT value, one, stackFunctions(one, :full) AS stack
 	FROM sums
 	WHERE value >= (SELECT min(value) FROM (SELECT value FROM sums ORDER BY value DESC LIMIT coalesce(CAST(:limit AS INTEGER), 5)))
-	ORDER BY value DESC, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
-texts AS (
-	SELECT top.value AS value, stack, max(stackModules(stack_id)) AS modules, max(stackOwners(stack_id)) AS owners
-	FROM top CROSS JOIN temp.report_shapes USING (shape) CROSS JOIN temp.report_stacks USING (stack_id)
-	GROUP BY shape ORDER BY top.value DESC, stack)
+	ORDER BY value DESC, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5))
 SELECT printf('%.1f %%', 100.0 * value / (
 	       SELECT sum(value) FROM temp.report_samples
 	       WHERE (trace_type = coalesce(:trace_type, 'CPU') OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU')))) AS share,
        printf(form, value / scale) AS ms,
-       iif(:full IS NULL, foldStack(stack, modules, owners), stack) AS stack
-FROM texts, shown;
+       iif(:full IS NULL, foldStack(stack, stackModules(one), stackOwners(one)), stack) AS stack
+FROM top, shown;

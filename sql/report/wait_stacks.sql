@@ -8,18 +8,11 @@ top AS MATERIALIZED (
 	FROM temp.report_waits
 	-- In the order of all keys, because the sums are by the keys that are read.
 	WHERE value >= (SELECT min(value) FROM (SELECT value FROM temp.report_waits ORDER BY value DESC, wait, shape LIMIT coalesce(CAST(:limit AS INTEGER), 5)))
-	ORDER BY value DESC, wait, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5)),
-shown AS MATERIALIZED (
-	SELECT shape, max(stackModules(stack_id)) AS modules, max(stackOwners(stack_id)) AS owners
-	FROM temp.report_shapes WHERE shape IN (SELECT shape FROM top)
-	GROUP BY shape),
-texts AS (
-	SELECT top.*, coalesce(modules, '') AS modules, coalesce(owners, '') AS owners
-	FROM top LEFT JOIN shown USING (shape) ORDER BY value DESC, wait, stack)
+	ORDER BY value DESC, wait, stack LIMIT coalesce(CAST(:limit AS INTEGER), 5))
 SELECT printf('%.1f %%', 100.0 * value / (SELECT sum(value) FROM temp.report_waits)) AS share,
        printf('%.1f', value / 1e6) AS ms,
        printf('%.1f', longest / 1e6) AS longest_ms,
        coalesce((SELECT name FROM wait_causes WHERE cause = wait & 255)
                 || coalesce(' ' || (SELECT name FROM wait_objects WHERE object = wait >> 8), ''), '') AS wait,
-       iif(:full IS NULL, foldStack(stack, modules, owners), stack) AS stack
-FROM texts;
+       iif(:full IS NULL, foldStack(stack, coalesce(stackModules(last_stack), ''), coalesce(stackOwners(last_stack), '')), stack) AS stack
+FROM top;
