@@ -142,8 +142,12 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 		             (uintptr_t)leaf };
 	size_t at, end;
 
-	if (!root[0] && !call->count && !path->count && !leaf[0])
-		return find_bare_stack(reader, id, is_truncated);
+	if (!root[0] && !call->count && !path->count && !leaf[0]) {
+		made = find_bare_stack(reader, id, is_truncated);
+		if (made)
+			names_use(reader->names, made);
+		return made;
+	}
 	stack = index_item(&reader->stack_index, hash_words(words, 7), &reader->stacks);
 	if (stack && *stack)
 		return *stack;
@@ -164,6 +168,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 		complain("out of memory");
 		return NULL;
 	}
+	names_use(reader->names, made);
 	return *stack = made;
 }
 
@@ -214,8 +219,5 @@ bool export_reader_sample(struct export_reader *reader, const struct reader_samp
 		return false;
 	sample->stack =
 		find_stack(reader, read->stack, read->is_truncated, sample->labels->root, call, path, leaf);
-	if (!sample->stack)
-		return false;
-	names_use(reader->names, sample->stack);
-	return true;
+	return sample->stack;
 }

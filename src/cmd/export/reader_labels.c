@@ -17,50 +17,54 @@
 
 #define LINK_SIZE (32 + 16) /* see export_labels */
 
-/* What is kept until its run has ended, an allocation of its own, and its entry in a table. */
-struct live {
-	uint32_t number;
-	int64_t last_ns;
-};
-
+/* An item's key, and when its run has ended. */
 struct entry {
 	struct hash key;
-	struct live *live;
-};
-
-struct live_labels {
-	struct live live;
-	struct export_labels labels;
+	int64_t last_ns;
+	uint32_t number;
 };
 
 /* The part of labels that all samples of a query have. */
 struct live_query {
-	struct live live;
-	int64_t statement;
+	uint32_t number;
 	const char *database;
-	char query_id[];
+	char *query_id;
+	struct reader_statement statement;
 };
 
-/* NULL: there is none. It begins with its struct live. */
-static void *find_live(const struct hash_table *table, struct hash key)
-{
-	const struct entry *entry = hash_table_find(table, key);
+#define ITEMS 256 /* of a block */
 
-	return entry ? entry->live : NULL;
+static void *item_at(const struct reader_live *live, uint32_t number)
+{
+	return live->blocks.items[number / ITEMS] + number % ITEMS * live->size;
 }
 
-/* False: no memory. */
-static bool keep_live(struct hash_table *table, struct reader_numbers *numbers, struct hash key,
-                      struct live *live, int64_t last_ns)
+/* NULL: there is none. */
+static void *find_live(const struct reader_live *live, struct hash key)
 {
-	struct entry *entry = hash_table_add(table, key);
+	const struct entry *entry = hash_table_find(&live->table, key);
 
-	if (!entry)
-		return false;
-	entry->live = live;
-	live->number = numbers->free.count ? numbers->free.items[--numbers->free.count] : numbers->next++;
-	live->last_ns = last_ns;
-	return true;
+	return entry ? item_at(live, entry->number) : NULL;
+}
+
+/* A new item: zeroed, or as one that has ended has left it. NULL after a complaint. */
+static void *add_live(struct reader_live *live, struct hash key, int64_t last_ns, uint32_t *number)
+{
+	struct entry *entry = hash_table_add(&live->table, key);
+	char *block = NULL;
+
+	if (entry && !live->free.count && live->next == live->blocks.count * ITEMS &&
+	    (!(block = calloc(ITEMS, live->size)) || !vector_push(&live->blocks, block))) {
+		free(block);
+		entry = NULL;
+	}
+	if (!entry) {
+		complain("out of memory");
+		return NULL;
+	}
+	entry->last_ns = last_ns;
+	entry->number = *number = live->free.count ? live->free.items[--live->free.count] : live->next++;
+	return item_at(live, *number);
 }
 
 /* NULL: no memory. */
@@ -178,49 +182,45 @@ static const struct reader_statement *find_statement(struct reader_labels *reade
 	                 0);
 }
 
-/* NULL after a complaint. */
-static struct live_query *read_query(struct reader_labels *reader, int64_t query)
+/* False after a complaint. */
+static bool read_query(struct reader_labels *reader, int64_t id, struct live_query *query)
 {
+	const struct reader_statement *statement = NULL;
 	sqlite3_stmt *row = reader->query_of;
 
-	sqlite3_bind_int64(row, 1, query);
+	sqlite3_bind_int64(row, 1, id);
 	const int code = sqlite3_step(row);
 	if (code != SQLITE_ROW && code != SQLITE_DONE) {
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
-		sqlite3_reset(row);
-		return NULL;
-	}
-	const char *said = run_sql_text(row, 0);
-	char *id = text_repair(said, strlen(said));
-	const size_t size = id ? strlen(id) + 1 : 0;
-	struct live_query *made = id ? malloc(sizeof(*made) + size) : NULL;
+	} else {
+		const char *said = run_sql_text(row, 0);
 
-	if (made) {
-		memcpy(made->query_id, id, size);
-		made->database = keep_column(reader, row, 1);
-		made->statement = sqlite3_column_int64(row, 2);
+		free(query->query_id);
+		query->query_id = text_repair(said, strlen(said));
+		query->database = keep_column(reader, row, 1);
+		if (!query->query_id || !query->database)
+			complain("out of memory");
+		else if ((statement = find_statement(reader, sqlite3_column_int64(row, 2))))
+			query->statement = *statement;
 	}
-	free(id);
 	sqlite3_reset(row);
-	if (made && made->database)
-		return made;
-	free(made);
-	complain("out of memory");
-	return NULL;
+	return statement;
 }
 
+/* NULL after a complaint. */
 static const struct live_query *find_query(struct reader_labels *reader, const struct reader_sample *read)
 {
 	const uint64_t words[] = { reader->side, (uint64_t)read->run };
 	const struct hash key = hash_words(words, 2);
 	struct live_query *query = find_live(&reader->queries, key);
+	uint32_t number;
 
-	if (!query && (query = read_query(reader, read->run)) &&
-	    !keep_live(&reader->queries, &reader->query_numbers, key, &query->live, read->last_ns)) {
-		free(query);
-		complain("out of memory");
+	if (query)
+		return query;
+	if (!(query = add_live(&reader->queries, key, read->last_ns, &number)) ||
+	    !read_query(reader, read->run, query))
 		return NULL;
-	}
+	query->number = number;
 	return query;
 }
 
@@ -294,18 +294,19 @@ static const char *find_foreign_link(struct reader_labels *reader, int64_t conte
 	return code == SQLITE_ROW || code == SQLITE_DONE ? link : NULL;
 }
 
-/* The labels with their place in the table; NULL after a complaint. */
-static const struct export_labels *keep_labels(struct reader_labels *reader, struct hash key,
-                                               struct live_labels *made, int64_t last_ns)
+/* NULL after a complaint. */
+static const struct export_labels *keep_labels(struct reader_labels *reader, struct hash key, int64_t last_ns,
+                                               const struct export_labels *made)
 {
-	if (!made || !keep_live(&reader->labels, &reader->label_numbers, key, &made->live, last_ns)) {
-		free(made);
-		complain("out of memory");
-		return NULL;
+	uint32_t number;
+	struct export_labels *kept = add_live(&reader->labels, key, last_ns, &number);
+
+	if (kept) {
+		*kept = *made;
+		kept->number = number;
+		kept->last_ns = last_ns;
 	}
-	made->labels.number = made->live.number;
-	made->labels.last_ns = last_ns;
-	return &made->labels;
+	return kept;
 }
 
 static const struct export_labels *read_labels(struct reader_labels *reader, const struct reader_sample *read,
@@ -313,37 +314,34 @@ static const struct export_labels *read_labels(struct reader_labels *reader, con
 {
 	const struct live_query *query = find_query(reader, read);
 	const struct reader_thread *thread = query ? find_thread(reader, read->thread) : NULL;
-	const struct reader_statement *statement = thread ? find_statement(reader, query->statement) : NULL;
 	const struct reader_sets *sets =
-		statement ? find_sets(reader, statement->comment, read->labels) : NULL;
+		thread ? find_sets(reader, query->statement.comment, read->labels) : NULL;
 
 	/* The span of the file is the innermost, and goes to the same collector. */
 	if (sets && !link[0])
 		link = find_foreign_link(reader, read->context, sets->link);
 	if (!sets || !link)
 		return NULL;
-	struct live_labels *made = malloc(sizeof(*made));
-	if (made)
-		made->labels = (struct export_labels){
-			.side = reader->side,
-			.query = query->live.number,
-			.query_id = query->query_id,
-			.thread = thread->thread,
-			.database = query->database,
-			.statement = statement->text,
-			.program = thread->program,
-			.host = thread->host,
-			.script = thread->script,
-			.statement_hash = statement->hash,
-			.statement_runs = statement->runs,
-			.process = thread->process,
-			.process_id = thread->process_id,
-			.thread_id = thread->thread_id,
-			.labels = sets->labels,
-			.root = sets->root,
-			.link = link,
-		};
-	return keep_labels(reader, key, made, read->last_ns);
+	return keep_labels(reader, key, read->last_ns,
+	                   &(struct export_labels){
+				   .side = reader->side,
+				   .query = query->number,
+				   .query_id = query->query_id,
+				   .thread = thread->thread,
+				   .database = query->database,
+				   .statement = query->statement.text,
+				   .program = thread->program,
+				   .host = thread->host,
+				   .script = thread->script,
+				   .statement_hash = query->statement.hash,
+				   .statement_runs = query->statement.runs,
+				   .process = thread->process,
+				   .process_id = thread->process_id,
+				   .thread_id = thread->thread_id,
+				   .labels = sets->labels,
+				   .root = sets->root,
+				   .link = link,
+			   });
 }
 
 /* NULL after a complaint. */
@@ -357,8 +355,8 @@ static const struct export_labels *find_labels_by_key(struct reader_labels *read
 	if (!link)
 		return NULL;
 	const struct hash key = hash_words(words, 6);
-	const struct live_labels *known = find_live(&reader->labels, key);
-	return known ? &known->labels : read_labels(reader, read, link, key);
+	const struct export_labels *known = find_live(&reader->labels, key);
+	return known ? known : read_labels(reader, read, link, key);
 }
 
 /* The labels of a format that does not read all: one for all samples that are the same to it. NULL after a
@@ -381,19 +379,17 @@ static const struct export_labels *find_few_labels(struct reader_labels *reader,
 	const uint64_t words[] = { reader->side, (uintptr_t)statement->text, (uint64_t)statement->hash,
 		                   (uintptr_t)(sets ? root : NULL) };
 	const struct hash key = hash_words(words, 4);
-	struct live_labels *of = find_live(&reader->labels, key);
+	const struct export_labels *known = find_live(&reader->labels, key);
 
-	if (of)
-		return &of->labels;
-	if ((of = calloc(1, sizeof(*of))))
-		of->labels = (struct export_labels){
-			.side = reader->side,
-			.statement = statement->text,
-			.statement_hash = statement->hash,
-			.statement_runs = statement->runs,
-			.root = root,
-		};
-	return keep_labels(reader, key, of, INT64_MAX);
+	return known ? known
+	             : keep_labels(reader, key, INT64_MAX,
+	                           &(struct export_labels){
+					   .side = reader->side,
+					   .statement = statement->text,
+					   .statement_hash = statement->hash,
+					   .statement_runs = statement->runs,
+					   .root = root,
+				   });
 }
 
 const struct export_labels *reader_labels_find(struct reader_labels *reader,
@@ -421,7 +417,7 @@ const struct export_labels *reader_labels_find(struct reader_labels *reader,
 /* The entries of a table that have not ended. */
 struct dropping {
 	VECTOR(struct entry) left;
-	struct reader_numbers *numbers;
+	struct reader_live *live;
 	int64_t now_ns;
 	bool fine;
 };
@@ -431,24 +427,23 @@ static void drop_if_ended(void *context, void *of)
 	struct dropping *dropping = context;
 	const struct entry *entry = of;
 
-	if (entry->live->last_ns >= dropping->now_ns && vector_push(&dropping->left, *entry))
-		return;
-	dropping->fine &= entry->live->last_ns < dropping->now_ns &&
-	                  vector_push(&dropping->numbers->free, entry->live->number);
-	free(entry->live);
+	dropping->fine &= entry->last_ns >= dropping->now_ns
+	                          ? vector_push(&dropping->left, *entry)
+	                          : vector_push(&dropping->live->free, entry->number);
 }
 
-static bool drop_ended(struct hash_table *table, struct reader_numbers *numbers, int64_t now_ns)
+static bool drop_ended(struct reader_live *live, int64_t now_ns)
 {
-	struct dropping dropping = { .numbers = numbers, .now_ns = now_ns, .fine = true };
+	struct dropping dropping = { .live = live, .now_ns = now_ns, .fine = true };
 
-	hash_table_each(table, drop_if_ended, &dropping);
-	hash_table_clear(table);
+	hash_table_each(&live->table, drop_if_ended, &dropping);
+	hash_table_clear(&live->table);
 	for (size_t i = 0; i < dropping.left.count; i++) {
 		const struct entry *left = &dropping.left.items[i];
-		struct entry *entry = hash_table_add(table, left->key); /* has room */
+		struct entry *entry = hash_table_add(&live->table, left->key); /* has room */
 
-		entry->live = left->live;
+		entry->last_ns = left->last_ns;
+		entry->number = left->number;
 	}
 	vector_free(&dropping.left);
 	return dropping.fine;
@@ -457,8 +452,7 @@ static bool drop_ended(struct hash_table *table, struct reader_numbers *numbers,
 bool reader_labels_drop(struct reader_labels *reader, int64_t now_ns)
 {
 	memset(reader->newest, 0, sizeof(reader->newest));
-	return drop_ended(&reader->labels, &reader->label_numbers, now_ns) &&
-	       drop_ended(&reader->queries, &reader->query_numbers, now_ns);
+	return drop_ended(&reader->labels, now_ns) && drop_ended(&reader->queries, now_ns);
 }
 
 /* --- files --------------------------------------------------------------------------- */
@@ -468,13 +462,20 @@ static int prepare(struct reader_labels *reader, const char *sql, sqlite3_stmt *
 	return sqlite3_prepare_v2(reader->db, sql, -1, row, NULL);
 }
 
+static void begin_live(struct reader_live *live, size_t size)
+{
+	live->size = size;
+	live->table.entry_size = sizeof(struct entry);
+	live->table.limit = SIZE_MAX;
+}
+
 int reader_labels_enter(struct reader_labels *reader, sqlite3 *db, const char *path, uint32_t side)
 {
 	reader->path = path;
 	reader->side = side;
 	reader->db = db;
-	reader->labels.entry_size = reader->queries.entry_size = sizeof(struct entry);
-	reader->labels.limit = reader->queries.limit = SIZE_MAX;
+	begin_live(&reader->labels, sizeof(struct export_labels));
+	begin_live(&reader->queries, sizeof(struct live_query));
 	int code = prepare(reader, sql_export_query, &reader->query_of);
 	if (!code)
 		code = prepare(reader, sql_export_statement, &reader->statement_of);
@@ -505,22 +506,21 @@ void reader_labels_detach(struct reader_labels *reader)
 	}
 }
 
-static void free_live(void *context, void *of)
+static void free_live(struct reader_live *live)
 {
-	const struct entry *entry = of;
-
-	(void)context;
-	free(entry->live);
+	for (size_t i = 0; i < live->blocks.count; i++)
+		free(live->blocks.items[i]);
+	vector_free(&live->blocks);
+	vector_free(&live->free);
+	hash_table_free(&live->table);
 }
 
 void reader_labels_free(struct reader_labels *reader)
 {
-	hash_table_each(&reader->labels, free_live, NULL);
-	hash_table_each(&reader->queries, free_live, NULL);
-	hash_table_free(&reader->labels);
-	hash_table_free(&reader->queries);
-	vector_free(&reader->label_numbers.free);
-	vector_free(&reader->query_numbers.free);
+	for (uint32_t i = 0; i < reader->queries.next; i++)
+		free(((struct live_query *)item_at(&reader->queries, i))->query_id);
+	free_live(&reader->labels);
+	free_live(&reader->queries);
 	vector_free(&reader->links);
 	vector_free(&reader->statements);
 	vector_free(&reader->threads);

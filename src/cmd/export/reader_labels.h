@@ -47,10 +47,13 @@ struct reader_newest {
 };
 #define READER_NEWEST 512
 
-/* Numbers that are used again. */
-struct reader_numbers {
+/* Items by key until their runs have ended. Their numbers and their memory are used again. */
+struct reader_live {
+	struct hash_table table;
+	size_t size; /* of an item */
 	uint32_t next;
 	VECTOR(uint32_t) free;
+	VECTOR(char *) blocks;
 };
 
 struct reader_labels {
@@ -65,8 +68,7 @@ struct reader_labels {
 	VECTOR(struct reader_thread) threads;
 	VECTOR(struct reader_sets) sets;
 	/* Until their runs have ended. */
-	struct hash_table labels, queries;
-	struct reader_numbers label_numbers, query_numbers;
+	struct reader_live labels, queries;
 	struct reader_newest newest[READER_NEWEST]; /* mostly those of the next sample of a thread, too */
 	/* The file that is being read. */
 	const char *path;
