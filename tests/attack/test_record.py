@@ -107,12 +107,12 @@ class Attacked(Recording):
         """What the program printed after harm() to the file, which it waited for, and what the command said."""
         process = subprocess.Popen(self.arguments(PYTHON, "-c", *program, options=EVERY), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertEqual(read_line(process.stdout, "the program's first line"), "ready\n")
         wait_until(self.has_views, "the file")
         db = sqlite3.connect(self.trace, isolation_level=None, timeout=60)
         self.addCleanup(db.close)
         harm(db)
-        out, err = process.communicate("\n")
+        out, err = process.communicate("\n", timeout=300)
         db.close()
         self.seen = "\nexit status %d\n%s%s" % (process.returncode, out, err)
         self.assertEqual(process.returncode, 0, self.seen)
@@ -147,7 +147,7 @@ class Attacked(Recording):
                 wait_until(lambda: os.path.exists(ends), "the daemon's end")
                 time.sleep(0.4)
             locked = time.monotonic() - start
-        wait_until(self.has_all, "the daemon's queries", 30)
+        wait_until(self.has_all, "the daemon's queries")
 
     def test_table_dropped(self):
         for table in "queries", "samples":

@@ -20,7 +20,7 @@
 #include "queryprof.h"
 
 /* Longest time that is waited for what comes within two seconds where there is a processor. */
-#define PATIENCE_NS 60000000000ll
+#define PATIENCE_NS 300000000000ll
 
 #define CHECK(condition)                                                                                     \
 	do {                                                                                                 \

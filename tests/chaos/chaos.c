@@ -241,7 +241,7 @@ static int be_other(const char *what, const char *path, unsigned ms)
 	}
 	if (rc)
 		return 1;
-	sqlite3_busy_timeout(db, 10000);
+	sqlite3_busy_timeout(db, 300000);
 	rc = sqlite3_exec(db, "PRAGMA integrity_check", take_word, &is_whole, NULL);
 	if (!is_whole)
 		fprintf(stderr, "%s: %d, %s\n", path, rc, sqlite3_errmsg(db));

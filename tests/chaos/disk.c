@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HANG_MOST_S 30 /* the host waits for the disk */
+#define HANG_MOST_S 300 /* the host waits for the disk */
 
 atomic_bool is_hanging, host_waited, disk_hangs, disk_is_full;
 atomic_int forking;

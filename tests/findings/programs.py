@@ -265,19 +265,21 @@ def pinned_wal(path, timed):
 
 @program(ORDERS, "idle_writer", "BEGIN IMMEDIATE")
 def idle_writer(path, timed):
-    begun = threading.Event()
+    begun, asked = threading.Event(), threading.Event()
 
     def hold():
         db = connect(path)
         db.execute("BEGIN IMMEDIATE")
         db.execute("UPDATE customers SET city = 'x' WHERE id = 1")
         begun.set()
+        asked.wait()
         time.sleep(0.5)
         db.execute("COMMIT")
     thread = threading.Thread(target=hold)
     thread.start()
     begun.wait()
     db = connect(path, timeout=60)
+    asked.set()
     timed(lambda: db.execute("UPDATE customers SET city = 'y' WHERE id = 2"))
     thread.join()
 

@@ -6,6 +6,7 @@
  */
 #include "host.h"
 #include "../lib/busy.h"
+#include "../lib/steal.h"
 #include "../lib/ticks.h"
 
 #include <pthread.h>
@@ -93,7 +94,7 @@ static void test_real_half_asleep(void **state)
 	db = host_open(path);
 	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that it is the step that waits */
 	host_exec(holder, "BEGIN EXCLUSIVE");
-	sqlite3_busy_timeout(db, 20000);
+	sqlite3_busy_timeout(db, 300000);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 
@@ -157,6 +158,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	sqlite3_stmt *stmt;
 	char mark[64], *sql;
 	uint64_t start, exact;
+	unsigned long long stolen;
 	int64_t sum;
 	long switches;
 
@@ -171,6 +173,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = %s", period_ns);
 	within_ns = 0;
 	switches = count_switches();
+	stolen = stolen_ticks();
 	start = host_thread_cpu();
 	for (int i = 0; i < count; i++) {
 		while (sqlite3_step(stmt) == SQLITE_ROW)
@@ -179,6 +182,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	}
 	exact = host_thread_cpu() - start;
 	switches = count_switches() - switches;
+	stolen = stolen_ticks() - stolen;
 	host_quiet(db);
 	sqlite3_finalize(stmt);
 #define OF_MARK " FROM system.query_log WHERE query LIKE '%%/* %s */%%'"
@@ -190,7 +194,9 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	       "seen within\n",
 	       mark, count, (double)exact / count / 1e3, switches, (double)sum / (double)exact,
 	       (double)within_ns / (double)exact);
-	assert_true((double)sum > 0.99 * (double)within_ns - (double)switches * TAKEN_NS &&
+	/* What a hypervisor takes is no switch; each time it is no more than that. */
+	assert_true((double)sum >
+	                    0.99 * (double)within_ns - (double)switches * TAKEN_NS - stolen_ns(stolen) &&
 	            (double)sum < 1.01 * (double)exact);
 }
 

@@ -172,7 +172,7 @@ static void test_stored_unasked(void **state)
 		path);
 	host_burn(db, 200000000, "unasked");
 	assert_int_equal(sqlite3_open_v2(path, &file, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-	sqlite3_busy_timeout(file, 10000);
+	sqlite3_busy_timeout(file, 300000);
 	for (uint64_t start = host_now(); stored < 20 && host_now() - start < 300000000000u;
 	     sqlite3_sleep(10))
 		stored = host_int(file, "SELECT count(*) FROM trace_log");

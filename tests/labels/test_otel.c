@@ -174,7 +174,7 @@ static int set_up(void **state)
 	nanosleep(&second, NULL);
 	run("looks");
 	run("looks");
-	return sqlite3_open(path, &file) || sqlite3_busy_timeout(file, 20000);
+	return sqlite3_open(path, &file) || sqlite3_busy_timeout(file, 300000);
 }
 
 static int tear_down(void **state)

@@ -327,7 +327,7 @@ static void test_self_interruption(void **state)
 
 /* --- sleeping and waking ------------------------------------------------------------- */
 
-#define FOREVER_NS (60 * (int64_t)NS_PER_S)
+#define FOREVER_NS (600 * (int64_t)NS_PER_S)
 
 struct waiter {
 	struct ring *ring;

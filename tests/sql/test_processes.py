@@ -18,7 +18,7 @@ def processes(db, columns="*", condition="1"):
 
 def wait_for(what):
     """Until `what` gives something."""
-    for _ in range(6000):
+    for _ in range(30000):
         result = what()
         if result:
             return result

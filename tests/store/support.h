@@ -90,11 +90,11 @@ char *ask_text(const char *sql); /* a static buffer; four at a time */
 char *ask_file(const char *path, const char *sql);
 void assert_intact(const char *path);
 
-/* Waits until the condition holds, 30 s at most. */
+/* Waits until the condition holds, 300 s at most. */
 #define assert_eventually(condition)                                                                         \
 	do {                                                                                                 \
 		int tries_ = 0;                                                                              \
-		while (!(condition) && tries_++ < 3000)                                                      \
+		while (!(condition) && tries_++ < 30000)                                                     \
 			nap();                                                                               \
 		if (!(condition))                                                                            \
 			fail_msg("never became true: %s", #condition);                                       \

@@ -33,7 +33,7 @@
 #define SIGNAL (SIGRTMIN + 3)
 #define SWAPS 120
 #define SAMPLES 1500
-#define DEADLINE_S 80
+#define DEADLINE_S 300
 #define VARIANT_BYTES 64 /* variant_dive is not longer */
 
 typedef int dive_function(int n, int (*callback)(void));

@@ -25,7 +25,7 @@
 #define THREADS 8
 #define SWAPS 500
 #define SAMPLES 5000
-#define DEADLINE_S 60
+#define DEADLINE_S 300
 
 typedef int dive_function(int n, int (*callback)(void));
 

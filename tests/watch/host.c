@@ -93,7 +93,7 @@ sqlite3 *host_open(const char *name)
 
 	snprintf(path, sizeof(path), *name ? "%s/%s" : ":memory:", directory, name);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	sqlite3_busy_timeout(db, 10000);
+	sqlite3_busy_timeout(db, 300000);
 	return db;
 }
 
