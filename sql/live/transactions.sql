@@ -3,7 +3,7 @@
 -- this database for so long, so the WAL cannot be reset beyond it.
 SELECT t.process_id, p.program, t.thread_id, t.thread_name, t.state, t.session_id, t.number AS transaction_number, t.database,
        t.age_ns, t.write_lock_ns, t.exclusive_lock_ns, t.statements, t.first_query_id, t.first_query, t.last_query_id,
-       r.query AS query,
+       r.query,
        row_number() OVER (PARTITION BY t.database ORDER BY t.age_ns DESC) = 1 AS is_oldest_reader
 FROM temp.live_transactions AS t
 JOIN temp.live_processes AS p USING (process_id)

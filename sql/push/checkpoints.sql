@@ -4,33 +4,15 @@
 SELECT
 	(SELECT identity FROM state) AS file,
 	c.id AS checkpoint,
-	k.timestamp_ns AS timestamp_ns,
-	k.hostname AS hostname,
+	k.timestamp_ns, k.hostname,
 	coalesce(:service, fileName(p.executable)) AS service,
-	k.process_id AS process_id,
-	k.thread_id AS thread_id,
-	k.query_id AS query_id,
-	k.query AS query,
-	k.normalized_query_hash AS normalized_query_hash,
-	k.caller AS caller,
-	k.database AS database,
-	k.mode AS mode,
-	k.origin AS origin,
+	k.process_id, k.thread_id, k.query_id, k.query, k.normalized_query_hash, k.caller, k.database, k.mode,
+	k.origin,
 	coalesce(k.frames, 0) AS frames,
 	coalesce(k.frames_copied, 0) AS frames_copied,
 	coalesce(k.frames_left, 0) AS frames_left,
-	k.stopped_by AS stopped_by,
-	k.waited_for AS waited_for,
-	k.result AS result,
-	k.duration_ns AS duration_ns,
-	k.cpu_time_ns AS cpu_time_ns,
-	k.write_ns AS write_ns,
-	k.wal_sync_ns AS wal_sync_ns,
-	k.database_sync_ns AS database_sync_ns,
-	k.lock_wait_ns AS lock_wait_ns,
-	k.bytes AS bytes,
-	k.holder_query AS holder_query,
-	k.holder_process_id AS holder_process_id
+	k.stopped_by, k.waited_for, k.result, k.duration_ns, k.cpu_time_ns, k.write_ns, k.wal_sync_ns,
+	k.database_sync_ns, k.lock_wait_ns, k.bytes, k.holder_query, k.holder_process_id
 FROM wal_checkpoints AS c
 JOIN processes AS p ON p.id = c.process
 JOIN checkpoints AS k ON k.id = c.id

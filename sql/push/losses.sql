@@ -2,17 +2,12 @@
 -- All losses, and the :missed samples that were removed before they could be sent, at :since, for losses_rows.
 SELECT
 	(SELECT identity FROM state) AS file,
-	l.process AS process,
-	l.reason AS reason,
-	l.first_ns AS first_ns,
+	l.process, l.reason, l.first_ns,
 	0 AS position,
 	l.samples + l.refusals AS version,
-	l.last_ns AS last_ns,
-	p.hostname AS hostname,
+	l.last_ns, p.hostname,
 	coalesce(:service, fileName(p.executable)) AS service,
-	p.process_id AS process_id,
-	l.samples AS samples,
-	l.refusals AS refusals
+	p.process_id, l.samples, l.refusals
 FROM losses AS l
 LEFT JOIN processes AS p ON p.id = l.process
 UNION ALL

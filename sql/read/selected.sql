@@ -131,7 +131,7 @@ SELECT q.statement AS statement, coalesce(x.normalized_query_hash, 0) AS hash, q
        q.prepare_time_ns AS prepare, q.lock_wait_ns AS locks, q.io_read_ns AS read_ns, q.io_write_ns AS write_ns, q.io_sync_ns AS sync_ns,
        q.mutex_wait_ns AS mutexes, q.sleep_ns AS sleeps, q.other_wait_ns AS others, q.run_delay_ns AS queue, q.rest_ns AS rest,
        q.samples_dropped AS dropped, q.reads AS reads, q.read_bytes AS read_bytes, q.writes AS writes, q.write_bytes AS write_bytes,
-       q.syncs AS syncs
+       q.syncs
 FROM selected CROSS JOIN queries AS q ON q.id = selected.id LEFT JOIN statements AS x ON x.id = q.statement
 WHERE q.finished OR q.statement;
 

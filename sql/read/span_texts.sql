@@ -4,17 +4,11 @@
 -- span_rows cannot use ->>.) query: a row of queries, 0: none.
 CREATE TEMP VIEW span_texts AS
 SELECT
-	r.batch AS batch,
-	r.span AS span,
-	r.query AS query,
+	r.batch, r.span, r.query,
 	coalesce(t.process, 0) AS process,
 	r.start_ns AS start_time_ns,
 	r.start_ns + r.duration_ns AS finish_time_ns,
-	p.hostname AS hostname,
-	p.executable AS executable,
-	p.process_id AS process_id,
-	t.thread_id AS thread_id,
-	t.thread_name AS thread_name,
+	p.hostname, p.executable, p.process_id, t.thread_id, t.thread_name,
 	printf('%016x%016x', r.trace_hi, r.trace_lo) AS trace_id,
 	printf('%016x', r.span) AS span_id,
 	iif(r.parent, printf('%016x', r.parent), '') AS parent_span_id,
@@ -26,16 +20,14 @@ SELECT
 	r.batch_flags & 1 AND r.parent = r.batch_parent AS is_server,
 	r.flags >> 1 & 3 AS status,
 	r.flags & 1 AS unended,
-	q.query_id AS query_id,
+	q.query_id,
 	'{' || coalesce((SELECT group_concat(note) FROM span_notes AS n WHERE n.span = r.span AND NOT n.is_event), '') || '}' AS attribute,
 	'[' || coalesce((SELECT group_concat(note) FROM span_notes AS n WHERE n.span = r.span AND n.is_event), '') || ']' AS events,
-	s.file AS file,
-	s.line AS line
+	s.file, s.line
 FROM (
 	SELECT
 		b.id AS batch,
-		p.trace_hi AS trace_hi,
-		p.trace_lo AS trace_lo,
+		p.trace_hi, p.trace_lo,
 		b.first_span + e.key AS span,
 		iif(e.value ->> 1, b.first_span + e.key - (e.value ->> 1), p.parent) AS parent,
 		e.value ->> 0 AS site,
@@ -43,7 +35,7 @@ FROM (
 		e.value ->> 3 AS duration_ns,
 		coalesce(e.value ->> 5, 0) AS flags,
 		coalesce(e.value ->> 6, 0) AS query,
-		b.thread AS thread,
+		b.thread,
 		b.flags AS batch_flags,
 		b.parent AS batch_parent
 	FROM span_batches AS b

@@ -25,7 +25,7 @@ ticks AS MATERIALIZED (
 	       max(result <> 0 OR coalesce(copied_after < frames, 0)) AS is_stopped
 	FROM wal_checkpoints AS c JOIN bounds AS b USING (database) GROUP BY 1, 2)
 SELECT
-	s.story AS story,
+	s.story,
 	(SELECT group_concat(iif(frames = 0, ' ', substr('▁▂▃▄▅▆▇█', 1 + min(7, frames * 8 / most), 1)), '')
 	 FROM (SELECT * FROM bars WHERE bars.database = b.database ORDER BY i)) AS bars,
 	(SELECT group_concat(coalesce((SELECT iif(is_stopped, 'x', '|') FROM ticks AS t WHERE t.database = b.database AND t.i = parts.i), ' '), '')

@@ -829,38 +829,29 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 -- time for every row: group by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
-	p.hostname AS hostname,
-	p.process_id AS process_id,
+	p.hostname, p.process_id,
 	strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') AS event_time,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', s.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
-	s.timestamp_ns AS timestamp_ns,
-	r.trace_type AS trace_type,
-	s.cpu_id AS cpu_id,
-	t.thread_id AS thread_id,
-	t.thread_name AS thread_name,
-	q.query_id AS query_id,
+	s.timestamp_ns, r.trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id,
 	s.stack AS stack_id,
-	k.trace AS trace,
-	s.truncated AS truncated,
-	s.weight AS weight,
-	r.period_ns AS period_ns,
+	k.trace, s.truncated, s.weight, r.period_ns,
 	CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER) AS size,
 	q.session AS session_id,
 	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
-	r.unit AS unit,
+	r.unit,
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
 	CAST(nullif(s.opcode & 4294967295, 0) AS INTEGER) AS opcode,
-	s.wait_ns AS wait_ns,
+	s.wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	iif(s.span, printf('%016x', s.span), '') AS span_id,
 	CAST(r.period_ns * r.stretch AS INTEGER) AS interval_ns,
 	CAST(nullif(s.opcode >> 32, 0) - 1 AS INTEGER) AS trigger_opcode,
 	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
-	s.transaction_number AS transaction_number,
+	s.transaction_number,
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -889,7 +880,7 @@ typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEG
 long AS MATERIALIZED (SELECT * FROM transactions WHERE duration_ns > (SELECT most_ns FROM typical))
 SELECT
 	l.id AS wait,
-	l.wait_ns AS wait_ns,
+	l.wait_ns,
 	(SELECT id FROM (
 		SELECT t.id AS id, t.process AS process, t.start_ns AS start_ns,
 		       min(t.start_ns + t.duration_ns, l.start_ns + l.wait_ns) - max(t.start_ns, l.start_ns) AS overlap_ns
@@ -920,17 +911,13 @@ WHERE l.holder_process_id <> 0 AND +l.holder_transaction = 0;
 CREATE VIEW lock_waits AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', l.start_ns / 1000000000, 'unixepoch') || printf('.%06d', l.start_ns % 1000000000 / 1000) AS event_time_microseconds,
-	l.id AS id,
+	l.id,
 	l.start_ns AS timestamp_ns,
-	p.hostname AS hostname,
-	p.process_id AS process_id,
-	l.thread_id AS thread_id,
+	p.hostname, p.process_id, l.thread_id,
 	q.session AS session_id,
-	q.query_id AS query_id,
-	x.query AS query,
-	l.database AS database,
+	q.query_id, x.query, l.database,
 	o.name AS lock,
-	l.wait_ns AS wait_ns,
+	l.wait_ns,
 	CASE WHEN l.refused = 0 THEN 'SQLITE_OK' WHEN l.refused = 2 THEN 'waiting' ELSE CASE l.code
 		WHEN 6 THEN 'SQLITE_LOCKED' WHEN 261 THEN 'SQLITE_BUSY_RECOVERY' WHEN 262 THEN 'SQLITE_LOCKED_SHAREDCACHE'
 		WHEN 517 THEN 'SQLITE_BUSY_SNAPSHOT' WHEN 518 THEN 'SQLITE_LOCKED_VTAB' WHEN 773 THEN 'SQLITE_BUSY_TIMEOUT'
@@ -938,16 +925,13 @@ SELECT
 	coalesce(h.query_id, fq.query_id) AS holder_query_id,
 	coalesce(nullif(l.holder_query, ''), hx.query, ft.first_query, '') AS holder_query,
 	CAST(coalesce(ft.session, l.holder_session) AS INTEGER) AS holder_session_id,
-	l.holder_process_id AS holder_process_id,
+	l.holder_process_id,
 	CAST(coalesce(ft.thread_id, l.holder_thread_id) AS INTEGER) AS holder_thread_id,
 	CAST(coalesce(ft.number, l.holder_transaction) AS INTEGER) AS holder_transaction,
 	CASE WHEN l.refused <> 1 OR l.code = 0 THEN '' WHEN l.code = 517 THEN 'old snapshot' WHEN l.code = 261 THEN 'recovery'
 	     WHEN l.code = 262 THEN 'shared cache' WHEN l.code & 255 = 6 THEN 'own statements' WHEN l.tries <> 1 THEN 'time limit'
 	     WHEN l.own_transaction AND o.name IN ('RESERVED', 'WAL write') THEN 'read before write' ELSE 'no wait' END AS reason,
-	l.tries AS tries,
-	l.own_transaction AS own_transaction,
-	l.own_age_ns AS own_age_ns,
-	l.own_query AS own_query
+	l.tries, l.own_transaction, l.own_age_ns, l.own_query
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -1073,24 +1057,9 @@ chains (chain, depth, number, seen) AS (
 	SELECT chain, depth + 1, holder, seen || holder || ',' FROM chains JOIN links ON victim = number
 	WHERE depth < 20 AND instr(seen, ',' || holder || ',') = 0)
 SELECT
-	c.chain AS chain,
-	c.depth AS depth,
-	w.timestamp_ns AS timestamp_ns,
-	w.hostname AS hostname,
-	w.process_id AS process_id,
-	w.thread_id AS thread_id,
-	w.session_id AS session_id,
-	w.query_id AS query_id,
-	w.query AS query,
-	w.database AS database,
-	w.lock AS lock,
-	w.wait_ns AS wait_ns,
-	w.outcome AS outcome,
-	w.holder_process_id AS holder_process_id,
-	w.holder_thread_id AS holder_thread_id,
-	w.holder_session_id AS holder_session_id,
-	w.holder_transaction AS holder_transaction,
-	w.holder_query AS holder_query
+	c.chain, c.depth, w.timestamp_ns, w.hostname, w.process_id, w.thread_id, w.session_id, w.query_id, w.query,
+	w.database, w.lock, w.wait_ns, w.outcome, w.holder_process_id, w.holder_thread_id, w.holder_session_id,
+	w.holder_transaction, w.holder_query
 FROM chains AS c JOIN waits AS w ON w.number = c.number
 ORDER BY c.chain, c.depth;
 
@@ -1100,28 +1069,25 @@ CREATE VIEW transaction_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', t.start_ns / 1000000000, 'unixepoch') || printf('.%06d', t.start_ns % 1000000000 / 1000) AS event_time_microseconds,
 	t.start_ns AS timestamp_ns,
-	p.hostname AS hostname,
-	p.process_id AS process_id,
-	t.thread_id AS thread_id,
+	p.hostname, p.process_id, t.thread_id,
 	t.session AS session_id,
 	t.number AS transaction_number,
-	t.database AS database,
+	t.database,
 	CASE t.outcome WHEN 0 THEN 'read' WHEN 1 THEN 'commit' WHEN 2 THEN 'rollback' ELSE '' END AS outcome,
-	t.duration_ns AS duration_ns,
+	t.duration_ns,
 	t.write_ns AS write_lock_ns,
 	t.exclusive_ns AS exclusive_lock_ns,
-	t.idle_ns AS idle_ns,
-	t.statements AS statements,
+	t.idle_ns, t.statements,
 	f.query_id AS first_query_id,
-	t.first_query AS first_query,
+	t.first_query,
 	e.query_id AS last_query_id,
-	t.last_query AS last_query,
+	t.last_query,
 	CAST((SELECT count(*) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waits, 0) AS INTEGER) AS waits,
 	CAST((SELECT coalesce(sum(l.wait_ns), 0) FROM waits_for_locks AS l WHERE l.process = t.process AND l.holder_transaction = t.number) + coalesce(w.waited_ns, 0) AS INTEGER) AS waited_ns,
 	t.pending_ns AS pending_lock_ns,
 	t.cpu_ns AS cpu_time_ns,
 	t.idle_cpu_ns AS idle_cpu_time_ns,
-	t.run_delay_ns AS run_delay_ns,
+	t.run_delay_ns,
 	CASE t.outcome WHEN 0 THEN 'ended' WHEN 1 THEN 'committed' WHEN 2 THEN 'rolled back' WHEN 3 THEN 'open' ELSE 'killed' END AS state
 FROM transactions AS t
 LEFT JOIN (SELECT holder, count(*) AS waits, sum(wait_ns) AS waited_ns FROM foreign_lock_holders GROUP BY holder) AS w ON w.holder = t.id
@@ -1134,23 +1100,15 @@ LEFT JOIN queries AS e ON e.id = t.last;
 CREATE VIEW wal_log AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', e.start_ns / 1000000000, 'unixepoch') || printf('.%06d', e.start_ns % 1000000000 / 1000) AS event_time_microseconds,
-	e.id AS id,
+	e.id,
 	e.start_ns AS timestamp_ns,
-	p.hostname AS hostname,
-	p.process_id AS process_id,
-	e.thread_id AS thread_id,
+	p.hostname, p.process_id, e.thread_id,
 	e.session AS session_id,
 	CASE e.event WHEN 0 THEN 'append' WHEN 1 THEN 'restart' WHEN 2 THEN 'truncate' ELSE 'recover' END AS event,
-	q.query_id AS query_id,
+	q.query_id,
 	e.text AS query,
 	e.statement AS normalized_query_hash,
-	e.database AS database,
-	e.duration_ns AS duration_ns,
-	e.frames AS frames,
-	e.first_frame AS first_frame,
-	e.last_frame AS last_frame,
-	e.transactions AS transactions,
-	e.page_size AS page_size,
+	e.database, e.duration_ns, e.frames, e.first_frame, e.last_frame, e.transactions, e.page_size,
 	CAST(iif(e.event = 1 OR e.page_size = 0, NULL,
 	    iif(iif(e.event = 0, e.last_frame, e.frames) = 0, 0, 32 + iif(e.event = 0, e.last_frame, e.frames) * (e.page_size + 24))) AS INTEGER) AS wal_bytes
 FROM wal_events AS e
@@ -1161,19 +1119,16 @@ LEFT JOIN queries AS q ON q.id = e.query;
 CREATE VIEW connections AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', c.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', c.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
-	c.timestamp_ns AS timestamp_ns,
-	p.hostname AS hostname,
-	p.process_id AS process_id,
-	c.thread_id AS thread_id,
+	c.timestamp_ns, p.hostname, p.process_id, c.thread_id,
 	c.session AS session_id,
-	c.database AS database,
+	c.database,
 	iif(c.is_closing, 'closing', 'open') AS state,
 	c.hits AS page_cache_hits,
 	c.misses AS page_cache_misses,
 	c.writes AS page_cache_writes,
 	c.spills AS page_cache_spills,
 	c.cache_bytes AS page_cache_bytes,
-	c.database_bytes AS database_bytes
+	c.database_bytes
 FROM connection_counts AS c
 LEFT JOIN processes AS p ON p.id = c.process;
 
@@ -1182,16 +1137,11 @@ LEFT JOIN processes AS p ON p.id = c.process;
 CREATE VIEW open_statements AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
-	o.timestamp_ns AS timestamp_ns,
-	p.hostname AS hostname,
-	p.process_id AS process_id,
-	o.thread_id AS thread_id,
+	o.timestamp_ns, p.hostname, p.process_id, o.thread_id,
 	o.session AS session_id,
-	o.database AS database,
-	o.statements AS statements,
+	o.database, o.statements,
 	CAST(nullif(o.bytes, 0) * (1.0 * o.statements / o.measured) AS INTEGER) AS memory_usage,
-	o.measured AS measured,
-	o.texts AS texts,
+	o.measured, o.texts,
 	o.text AS query,
 	o.statement AS normalized_query_hash,
 	CAST(o.text_statements * (1.0 * o.statements / o.measured) AS INTEGER) AS query_statements,
@@ -1234,39 +1184,34 @@ FROM (
 		END AS obstacle
 	FROM (
 		SELECT
-			c.id AS id,
+			c.id,
 			c.start_ns AS timestamp_ns,
-			p.hostname AS hostname,
-			p.process_id AS process_id,
-			c.thread_id AS thread_id,
+			p.hostname, p.process_id, c.thread_id,
 			c.session AS session_id,
-			q.query_id AS query_id,
+			q.query_id,
 			c.text AS query,
 			c.statement AS normalized_query_hash,
 			coalesce(b.caller, '') AS caller,
-			c.database AS database,
+			c.database,
 			CASE c.mode WHEN 0 THEN 'PASSIVE' WHEN 1 THEN 'FULL' WHEN 2 THEN 'RESTART' ELSE 'TRUNCATE' END AS mode,
 			CASE c.origin WHEN 0 THEN 'commit' WHEN 1 THEN 'PRAGMA' WHEN 2 THEN 'function' ELSE 'close' END AS origin,
-			c.frames AS frames,
+			c.frames,
 			c.copied_before AS frames_before,
 			CAST(c.copied_after - c.copied_before AS INTEGER) AS frames_copied,
 			CAST(c.frames - c.copied_after AS INTEGER) AS frames_left,
 			c.obstacle AS kind,
 			CASE c.result WHEN 0 THEN 'SQLITE_OK' WHEN 5 THEN 'SQLITE_BUSY' ELSE 'error ' || c.result END AS result,
-			c.duration_ns AS duration_ns,
+			c.duration_ns,
 			c.cpu_ns AS cpu_time_ns,
-			c.write_ns AS write_ns,
-			c.wal_sync_ns AS wal_sync_ns,
-			c.database_sync_ns AS database_sync_ns,
+			c.write_ns, c.wal_sync_ns, c.database_sync_ns,
 			c.stopped_ns AS lock_wait_ns,
-			c.bytes AS bytes,
-			c.page_size AS page_size,
+			c.bytes, c.page_size,
 			CAST(iif(c.obstacle = 3, c.mark, NULL) AS INTEGER) AS read_mark,
 			CAST(iif(c.obstacle = 3 AND c.mark, c.mark_frame, NULL) AS INTEGER) AS read_mark_frame,
 			coalesce(h.query_id, fq.query_id) AS holder_query_id,
 			coalesce(nullif(c.holder_query, ''), ft.first_query, '') AS holder_query,
 			CAST(coalesce(ft.session, c.holder_session) AS INTEGER) AS holder_session_id,
-			c.holder_process_id AS holder_process_id,
+			c.holder_process_id,
 			CAST(coalesce(ft.thread_id, c.holder_thread_id) AS INTEGER) AS holder_thread_id,
 			CAST(coalesce(ft.number, c.holder_transaction) AS INTEGER) AS holder_transaction,
 			CAST(coalesce(nullif(c.holder_since_ns, 0), ft.start_ns, 0) AS INTEGER) AS holder_since_ns,
@@ -1322,7 +1267,7 @@ worst_pins AS MATERIALIZED (SELECT *, max(until_ns - since_ns) AS pinned_ns FROM
 payers AS MATERIALIZED (
 	SELECT database, query, mode, origin, duration_ns, frames_copied, max(duration_ns) AS worst_ns FROM runs WHERE frames_copied > 0 GROUP BY database)
 SELECT
-	s.database AS database,
+	s.database,
 	s.frames AS largest_frames,
 	iif(s.page_size, iif(s.frames, 32 + s.frames * (s.page_size + 24), 0), NULL) AS largest_bytes,
 	coalesce(c.checkpoints, 0) AS checkpoints,
@@ -1352,68 +1297,33 @@ LEFT JOIN payers AS y ON y.database = s.database;
 
 CREATE VIEW query_log AS
 SELECT
-	q.query_id AS query_id,
+	q.query_id,
 	i.query_id AS initial_query_id,
 	CASE WHEN NOT q.finished THEN 'QueryStart' WHEN q.exception_code = 0 THEN 'QueryFinish' ELSE 'ExceptionWhileProcessing' END AS type,
 	strftime('%Y-%m-%d %H:%M:%S', q.query_start_ns / 1000000000, 'unixepoch') || printf('.%06d', q.query_start_ns % 1000000000 / 1000) AS query_start_time_microseconds,
-	q.query_duration_ns AS query_duration_ns,
-	q.cpu_time_ns AS cpu_time_ns,
-	x.query AS query,
-	x.normalized_query_hash AS normalized_query_hash,
-	q.database AS database,
-	q.thread_id AS thread_id,
-	q.exception_code AS exception_code,
-	q.exception AS exception,
-	q.result_rows AS result_rows,
-	q.vm_steps AS vm_steps,
-	q.fullscan_steps AS fullscan_steps,
-	q.sorts AS sorts,
-	q.autoindexes AS autoindexes,
-	q.memory_usage AS memory_usage,
-	q.samples_cpu AS samples_cpu,
-	q.samples_real AS samples_real,
-	q.weight_cpu AS weight_cpu,
-	q.weight_real AS weight_real,
-	q.samples_dropped AS samples_dropped,
-	q.samples_truncated AS samples_truncated,
-	q.prepare_time_ns AS prepare_time_ns,
-	q.worker_cpu_time_ns AS worker_cpu_time_ns,
+	q.query_duration_ns, q.cpu_time_ns, x.query, x.normalized_query_hash, q.database, q.thread_id,
+	q.exception_code, q.exception, q.result_rows, q.vm_steps, q.fullscan_steps, q.sorts, q.autoindexes,
+	q.memory_usage, q.samples_cpu, q.samples_real, q.weight_cpu, q.weight_real, q.samples_dropped,
+	q.samples_truncated, q.prepare_time_ns, q.worker_cpu_time_ns,
 	coalesce(l.version, '') AS library_version,
 	coalesce(l.path, '') AS library_path,
-	q.expanded_query AS expanded_query,
+	q.expanded_query,
 	q.session AS session_id,
 	coalesce(p.query_id, '') AS parent_query_id,
 	CAST(coalesce(q.execution_ns, q.query_duration_ns) AS INTEGER) AS execution_time_ns,
-	q.threads AS threads,
+	q.threads,
 	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
 	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
-	q.lock_wait_ns AS lock_wait_ns,
-	q.io_read_ns AS io_read_ns,
-	q.io_write_ns AS io_write_ns,
-	q.io_sync_ns AS io_sync_ns,
-	q.mutex_wait_ns AS mutex_wait_ns,
-	q.sleep_ns AS sleep_ns,
-	q.other_wait_ns AS other_wait_ns,
-	q.run_delay_ns AS run_delay_ns,
-	q.rest_ns AS rest_ns,
-	q.reads AS reads,
-	q.read_bytes AS read_bytes,
-	q.writes AS writes,
-	q.write_bytes AS write_bytes,
-	q.syncs AS syncs,
-	q.major_faults AS major_faults,
-	q.minor_faults AS minor_faults,
-	q.voluntary_switches AS voluntary_switches,
-	q.involuntary_switches AS involuntary_switches,
+	q.lock_wait_ns, q.io_read_ns, q.io_write_ns, q.io_sync_ns, q.mutex_wait_ns, q.sleep_ns, q.other_wait_ns,
+	q.run_delay_ns, q.rest_ns, q.reads, q.read_bytes, q.writes, q.write_bytes, q.syncs, q.major_faults,
+	q.minor_faults, q.voluntary_switches, q.involuntary_switches,
 	CAST(coalesce(u.plan_hash, 0) AS INTEGER) AS plan_hash,
-	q.worker_wait_ns AS worker_wait_ns,
-	q.profiler_cost_ns AS profiler_cost_ns,
+	q.worker_wait_ns, q.profiler_cost_ns,
 	coalesce(b.caller, '') AS caller,
 	coalesce(b.caller_function, '') AS caller_function,
 	q.call_stack AS call_stack_id,
-	q.execution_time_error_ns AS execution_time_error_ns,
-	o.process_id AS process_id,
+	q.execution_time_error_ns, o.process_id,
 	o.executable AS program
 FROM queries AS q
 LEFT JOIN queries AS i ON i.id = q.initial
@@ -1431,33 +1341,12 @@ WHERE q.finished OR q.statement;
 -- The statements of each program, with all their runs: see statement_counters.
 CREATE VIEW statement_stats AS
 SELECT
-	c.normalized_query_hash AS normalized_query_hash,
-	x.query AS query,
-	c.database AS database,
-	c.program AS program,
-	c.calls AS calls,
-	c.errors AS errors,
-	c.rows AS rows,
-	c.execution_time_ns AS execution_time_ns,
-	c.cpu_time_ns AS cpu_time_ns,
-	c.cpu_time_estimated_ns AS cpu_time_estimated_ns,
-	c.duration_ns AS duration_ns,
-	c.min_ns AS min_ns,
-	c.max_ns AS max_ns,
+	c.normalized_query_hash, x.query, c.database, c.program, c.calls, c.errors, c.rows, c.execution_time_ns,
+	c.cpu_time_ns, c.cpu_time_estimated_ns, c.duration_ns, c.min_ns, c.max_ns,
 	'[' || c.runs_0 || ',' || c.runs_1 || ',' || c.runs_2 || ',' || c.runs_3 || ',' || c.runs_4 || ',' || c.runs_5 || ',' || c.runs_6 || ',' || c.runs_7 || ',' || c.runs_8 || ',' || c.runs_9 || ',' || c.runs_10 || ',' || c.runs_11 || ',' || c.runs_12 || ',' || c.runs_13 || ',' || c.runs_14 || ',' || c.runs_15 || ',' || c.runs_16 || ',' || c.runs_17 || ',' || c.runs_18 || ',' || c.runs_19 || ',' || c.runs_20 || ',' || c.runs_21 || ',' || c.runs_22 || ',' || c.runs_23 || ']' AS histogram,
-	c.execution_time_square AS execution_time_square,
-	c.cpu_time_square AS cpu_time_square,
-	c.nested_time_ns AS nested_time_ns,
-	c.nested_cpu_time_ns AS nested_cpu_time_ns,
-	c.prepares AS prepares,
-	c.prepare_time_ns AS prepare_time_ns,
-	c.vm_steps AS vm_steps,
-	c.fullscan_steps AS fullscan_steps,
-	c.sorts AS sorts,
-	c.autoindexes AS autoindexes,
-	c.reprepares AS reprepares,
-	c.first_seen_ns AS first_seen_ns,
-	c.last_seen_ns AS last_seen_ns
+	c.execution_time_square, c.cpu_time_square, c.nested_time_ns, c.nested_cpu_time_ns, c.prepares,
+	c.prepare_time_ns, c.vm_steps, c.fullscan_steps, c.sorts, c.autoindexes, c.reprepares, c.first_seen_ns,
+	c.last_seen_ns
 FROM statement_counters AS c
 LEFT JOIN statements AS x ON x.id = c.statement;
 
@@ -1465,13 +1354,9 @@ LEFT JOIN statements AS x ON x.id = c.statement;
 -- bytes.
 CREATE VIEW label_history AS
 SELECT
-	p.hostname AS hostname,
-	p.process_id AS process_id,
+	p.hostname, p.process_id,
 	printf('qp_label_trampoline_%d', u.trampoline) AS trampoline,
-	u.address AS address,
-	v.key AS key,
-	v.value AS value,
-	u.from_ns AS from_ns,
+	u.address, v.key, v.value, u.from_ns,
 	CAST(nullif(u.until_ns, 0) AS INTEGER) AS until_ns,
 	CAST(0 AS INTEGER) AS session_id
 FROM label_uses AS u
@@ -1487,8 +1372,7 @@ SELECT batch, trace_hi, trace_lo, parent FROM span_links;
 -- Spans by their numbers. parent, query: 0: none.
 CREATE VIEW span_rows AS
 SELECT
-	p.trace_hi AS trace_hi,
-	p.trace_lo AS trace_lo,
+	p.trace_hi, p.trace_lo,
 	b.first_span + e.key AS span,
 	(SELECT iif(value, b.first_span + e.key - value, p.parent) FROM json_each(e.value, '$[1]')) AS parent,
 	(SELECT value FROM json_each(e.value, '$[0]')) AS site,
@@ -1497,7 +1381,7 @@ SELECT
 	coalesce((SELECT value FROM json_each(e.value, '$[4]')), (SELECT value FROM json_each(e.value, '$[3]'))) AS self_ns,
 	coalesce((SELECT value FROM json_each(e.value, '$[5]')), 0) AS flags,
 	coalesce((SELECT value FROM json_each(e.value, '$[6]')), 0) AS query,
-	b.thread AS thread,
+	b.thread,
 	b.flags AS batch_flags,
 	b.parent AS batch_parent
 FROM span_parts AS p
@@ -1554,12 +1438,11 @@ SELECT
 		SELECT x FROM root WHERE n = 48), 0) AS INTEGER) AS cpu_time_error_ns,
 	'[' || coalesce((SELECT group_concat(note) FROM span_notes AS n
 	                 WHERE n.span = r.span AND n.is_event), '') || ']' AS events,
-	s.file AS file,
+	s.file,
 	CAST(s.line AS INTEGER) AS line,
-	s.function AS function,
+	s.function,
 	CAST(p.process_id AS INTEGER) AS process_id,
-	p.hostname AS hostname,
-	t.thread_name AS thread_name,
+	p.hostname, t.thread_name,
 	CAST((SELECT count(*) FROM span_waits AS w
 	      WHERE w.start_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND w.thread = r.thread) AS INTEGER) AS waits,
 	CAST(coalesce((SELECT sum(w.duration_ns) FROM span_waits AS w
@@ -1649,21 +1532,11 @@ SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
 -- and only those in ns are times.
 CREATE VIEW sample_values AS
 SELECT
-	s.timestamp_ns AS timestamp_ns,
-	r.trace_type AS trace_type,
-	s.series AS series,
-	r.thread AS thread,
-	s.query AS query,
+	s.timestamp_ns, r.trace_type, s.series, r.thread, s.query,
 	s.stack AS stack_id,
-	s.truncated AS truncated,
-	s.weight AS weight,
-	r.period_ns AS period_ns,
+	s.truncated, s.weight, r.period_ns,
 	s.size + s.weight * r.period_ns AS value,
-	r.unit AS unit,
-	s.labels AS labels,
-	s.wait AS wait,
-	s.wait_ns AS wait_ns,
-	s.opcode AS opcode
+	r.unit, s.labels, s.wait, s.wait_ns, s.opcode
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 
@@ -1770,10 +1643,9 @@ texts AS MATERIALIZED (
 	       row_number() OVER (PARTITION BY process, thread, request, number ORDER BY count(*) DESC, hash) AS place
 	FROM numbered GROUP BY process, thread, request, number, hash)
 SELECT
-	p.hostname AS hostname,
-	p.process_id AS process_id,
+	p.hostname, p.process_id,
 	CAST(iif(min(n.thread_id) = max(n.thread_id), n.thread_id, NULL) AS INTEGER) AS thread_id,
-	n.request AS request,
+	n.request,
 	CAST(min(n.start_ns) AS INTEGER) AS first_ns,
 	CAST(max(n.end_ns) AS INTEGER) AS last_ns,
 	CAST(count(*) AS INTEGER) AS statements,
@@ -1808,7 +1680,7 @@ counted AS MATERIALIZED (
 	SELECT normalized_query_hash, runs, ns, cpu_ns, max_ns, result_rows, query
 	FROM logged WHERE NOT EXISTS (SELECT 1 FROM statement_counters))
 SELECT
-	c.normalized_query_hash AS normalized_query_hash,
+	c.normalized_query_hash,
 	CAST(c.runs AS INTEGER) AS runs,
 	CAST(round(c.ns / 1e6, 3) AS REAL) AS ms,
 	CAST(round(c.cpu_ns / 1e6, 3) AS REAL) AS cpu_ms,
@@ -1816,7 +1688,7 @@ SELECT
 	CAST(coalesce(l.samples_cpu, 0) AS INTEGER) AS samples_cpu,
 	CAST(coalesce(l.samples_real, 0) AS INTEGER) AS samples_real,
 	CAST(c.result_rows AS INTEGER) AS result_rows,
-	c.query AS query,
+	c.query,
 	CAST(coalesce(l.runs, 0) AS INTEGER) AS logged_runs
 FROM counted AS c
 LEFT JOIN logged AS l ON l.normalized_query_hash = c.normalized_query_hash
@@ -1830,9 +1702,7 @@ ORDER BY c.cpu_ns DESC, c.ns DESC;
 -- series of the type.
 CREATE VIEW function_sums AS
 SELECT
-	c.run AS run,
-	c.statement AS statement,
-	r.trace_type AS trace_type,
+	c.run, c.statement, r.trace_type,
 	CAST(round(100.0 * substr(t.value, 1, 20) / substr(t.value, 41, 20), 2) AS REAL) AS self_percent,
 	CAST(round(100.0 * substr(t.value, 21, 20) / substr(t.value, 41, 20), 2) AS REAL) AS total_percent,
 	CAST(iif(r.unit = 'ns', round(substr(t.value, 1, 20) / 1e6, 3), NULL) AS REAL) AS self_ms,
@@ -1843,7 +1713,7 @@ SELECT
 	coalesce(m.path, '') AS module,
 	CAST(substr(t.value, 1, 20) AS INTEGER) AS self_value,
 	CAST(substr(t.value, 21, 20) AS INTEGER) AS total_value,
-	r.unit AS unit
+	r.unit
 FROM (
 	SELECT id AS run, NULL AS statement FROM queries
 	UNION ALL
@@ -1881,19 +1751,11 @@ LEFT JOIN modules AS m ON m.id = substr(t.value, 81, 20) + 0;
 -- WHERE query_id = ….
 CREATE VIEW query_functions AS
 SELECT
-	q.query_id AS query_id,
+	q.query_id,
 	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
 	coalesce(x.query, '') AS query,
-	f.trace_type AS trace_type,
-	f.self_percent AS self_percent,
-	f.total_percent AS total_percent,
-	f.self_ms AS self_ms,
-	f.total_ms AS total_ms,
-	f.function AS function,
-	f.module AS module,
-	f.self_value AS self_value,
-	f.total_value AS total_value,
-	f.unit AS unit
+	f.trace_type, f.self_percent, f.total_percent, f.self_ms, f.total_ms, f.function, f.module, f.self_value,
+	f.total_value, f.unit
 FROM queries AS q
 LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN function_sums AS f ON f.run = q.id
@@ -1903,18 +1765,8 @@ ORDER BY self_value DESC, total_value DESC, function;
 -- statements.
 CREATE VIEW statement_functions AS
 SELECT
-	x.normalized_query_hash AS normalized_query_hash,
-	x.query AS query,
-	f.trace_type AS trace_type,
-	f.self_percent AS self_percent,
-	f.total_percent AS total_percent,
-	f.self_ms AS self_ms,
-	f.total_ms AS total_ms,
-	f.function AS function,
-	f.module AS module,
-	f.self_value AS self_value,
-	f.total_value AS total_value,
-	f.unit AS unit
+	x.normalized_query_hash, x.query, f.trace_type, f.self_percent, f.total_percent, f.self_ms, f.total_ms,
+	f.function, f.module, f.self_value, f.total_value, f.unit
 FROM (
 	SELECT normalized_query_hash, min(query) AS query, min(id) AS id
 	FROM statements GROUP BY normalized_query_hash) AS x
@@ -1945,9 +1797,7 @@ counted AS MATERIALIZED (
 	WHERE p.calls GROUP BY p.normalized_query_hash, l.plan_hash)
 SELECT
 	l.hash AS normalized_query_hash,
-	l.query AS query,
-	l.plan_hash AS plan_hash,
-	p.plan AS plan,
+	l.query, l.plan_hash, p.plan,
 	l.runs AS logged_runs,
 	CAST(round(coalesce(1.0 * c.ns / c.runs, l.ns) / 1e6, 4) AS REAL) AS ms,
 	strftime('%Y-%m-%d %H:%M:%S', coalesce(c.first_ns, l.first_ns) / 1000000000, 'unixepoch') AS first_seen,
@@ -2022,7 +1872,7 @@ ORDER BY iif(cpu > 0, cpu, wall) DESC, logged DESC, caller;
 -- the statement's result; NULL where it did not count. The sums of a run travel as in function_sums.
 CREATE VIEW plan_times AS
 SELECT
-	q.query_id AS query_id,
+	q.query_id,
 	CAST(coalesce(x.normalized_query_hash, 0) AS INTEGER) AS normalized_query_hash,
 	CAST(g.plan_hash AS INTEGER) AS plan_hash,
 	CAST(nullif(substr(t.value, 1, 20) + 0, -1) AS INTEGER) AS node,
