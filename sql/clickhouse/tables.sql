@@ -7,7 +7,7 @@
 -- On a cluster, whose name is each server's macro {cluster}:
 --
 --	sed -f cluster.sed tables.sql | clickhouse-client --database profiles --multiquery
---	clickhouse-client --database profiles --multiquery < cluster.sql
+--	sed -f distributed.sed tables.sql | clickhouse-client --database profiles --multiquery
 --	sed -f on_cluster.sed views.sql | clickhouse-client --database profiles --multiquery
 --
 -- Servers before 20.8 lack types, codecs and TTL: pipe the text through `sed -f old_server.sed` first. Lines that

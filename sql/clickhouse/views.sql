@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The views for people: each row once, however often it arrived, with the columns of ClickHouse's own tables in
--- addition to queryprof's. After tables.sql, and after cluster.sql on a cluster.
+-- addition to queryprof's. After tables.sql, on a cluster also by distributed.sed.
 
 CREATE VIEW IF NOT EXISTS trace_log AS
 SELECT

@@ -141,7 +141,7 @@ qp_context qp_context_get(void)
 	qp_span_handle span;
 
 	if (qp_span_here) {
-		span = handle_fork();
+		span = qp_span_fork();
 		context.trace_hi = span.trace_hi;
 		context.trace_lo = span.trace_lo;
 		context.span = span.span;

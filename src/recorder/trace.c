@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of requests: the functions of queryprof.h that begin and end them. src/span has the spans
- * themselves.
+ * Traces of requests: the functions of queryprof.h that begin and end a thread's part. span/handle.c has the
+ * others.
  */
 #include "base/error.h"
 #include "recorder/process.h"
@@ -30,16 +30,6 @@ void qp_trace_end(void)
 	context_end();
 }
 
-void qp_traceparent(char text[QP_TRACEPARENT_BYTES])
-{
-	handle_traceparent(text);
-}
-
-qp_span_handle qp_span_fork(void)
-{
-	return handle_fork();
-}
-
 int qp_span_join(qp_span_handle handle)
 {
 	int code = check("qp_span_join");
@@ -52,19 +42,4 @@ int qp_span_follow(const qp_span_handle *handles, size_t count)
 	int code = check("qp_span_follow");
 
 	return code ? code : handle_follow(handles, count);
-}
-
-void qp_span_object_begin(qp_span_object *object, qp_span_site *site)
-{
-	handle_object_begin(object, site);
-}
-
-qp_span_handle qp_span_object_handle(const qp_span_object *object)
-{
-	return handle_of_object(object);
-}
-
-void qp_span_object_end(qp_span_object *object)
-{
-	handle_object_end(object);
 }

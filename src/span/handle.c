@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "span/handle.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "span/context.h"
 #include "span/keep.h"
 #include "span/site.h"
-#include "span/traceparent.h"
 #include "timers/random.h"
 #include "timers/threads.h"
 
@@ -25,6 +27,40 @@ static struct span_link running(const struct qp_span_context *context)
 	if (span_current.id)
 		link.parent = span_current.id;
 	return link;
+}
+
+/* The W3C's text for a trace and a span of it: "00-TRACE-SPAN-FLAGS", in small hex digits. */
+#define SIZE (QP_TRACEPARENT_BYTES - 1)
+
+static bool parse_hex(const char *text, int digits, uint64_t *number)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	*number = 0;
+	for (int i = 0; i < digits; i++) {
+		const char *found = text[i] ? strchr(hex, text[i]) : NULL;
+
+		if (!found)
+			return false;
+		*number = *number << 4 | (uint64_t)(found - hex);
+	}
+	return true;
+}
+
+/* False: it is invalid. A later version's may be longer. */
+static bool traceparent_parse(const char *text, struct span_link *link)
+{
+	uint64_t version, flags;
+
+	if (strnlen(text, SIZE) < SIZE || text[2] != '-' || text[35] != '-' || text[52] != '-')
+		return false;
+	if (!parse_hex(text, 2, &version) || !parse_hex(text + 3, 16, &link->trace_hi) ||
+	    !parse_hex(text + 19, 16, &link->trace_lo) || !parse_hex(text + 36, 16, &link->parent) ||
+	    !parse_hex(text + 53, 2, &flags))
+		return false;
+	if (version == 0xff || (text[SIZE] && (version == 0 || text[SIZE] != '-')))
+		return false;
+	return (link->trace_hi || link->trace_lo) && link->parent;
 }
 
 int handle_trace_begin(const char *traceparent)
@@ -50,7 +86,7 @@ int handle_trace_begin(const char *traceparent)
 	return context_begin(&of, NULL, 0, flags);
 }
 
-void handle_traceparent(char text[QP_TRACEPARENT_BYTES])
+void qp_traceparent(char text[QP_TRACEPARENT_BYTES])
 {
 	struct span_link link;
 
@@ -60,10 +96,11 @@ void handle_traceparent(char text[QP_TRACEPARENT_BYTES])
 	link = running(qp_span_here);
 	/* A span id is never zero there. */
 	link.parent |= !link.parent;
-	traceparent_write(&link, text);
+	snprintf(text, QP_TRACEPARENT_BYTES, "00-%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 "-01",
+	         link.trace_hi, link.trace_lo, link.parent);
 }
 
-qp_span_handle handle_fork(void)
+qp_span_handle qp_span_fork(void)
 {
 	struct span_link link;
 
@@ -106,11 +143,11 @@ int handle_follow(const qp_span_handle *handles, size_t count)
 
 /* --- a span of two threads ---------------------------------------------------------------------- */
 
-void handle_object_begin(qp_span_object *object, qp_span_site *site)
+void qp_span_object_begin(qp_span_object *object, qp_span_site *site)
 {
 	struct thread *slot = sampler_thread();
 
-	*object = (qp_span_object){ .parent = handle_fork() };
+	*object = (qp_span_object){ .parent = qp_span_fork() };
 	if (!qp_span_here || !slot)
 		return;
 	object->site = site;
@@ -119,7 +156,7 @@ void handle_object_begin(qp_span_object *object, qp_span_site *site)
 	object->start_ns = fast_clock_ns(qp_span_here->clock);
 }
 
-qp_span_handle handle_of_object(const qp_span_object *object)
+qp_span_handle qp_span_object_handle(const qp_span_object *object)
 {
 	qp_span_handle handle = object->parent;
 
@@ -127,7 +164,7 @@ qp_span_handle handle_of_object(const qp_span_object *object)
 	return object->id ? handle : (qp_span_handle){ 0 };
 }
 
-void handle_object_end(qp_span_object *object)
+void qp_span_object_end(qp_span_object *object)
 {
 	if (!object->id)
 		return;

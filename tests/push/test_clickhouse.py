@@ -29,7 +29,7 @@ class Shards(unittest.TestCase):
         for node in cls.nodes:
             cls.addClassCleanup(node.stop)
             node.run(server.text_of_one("tables.sql", "old_server.sed", "cluster.sed"))
-            node.run(server.text_of_one("cluster.sql"))
+            node.run(server.text_of_one("tables.sql", "distributed.sed"))
             node.run(server.text_of_one("views.sql", "old_server.sed"))
 
     def test_sums_with_a_node_away(self):
@@ -107,7 +107,7 @@ class OnCluster(unittest.TestCase):
         for node in nodes:
             self.addCleanup(node.stop)
         nodes[0].run(server.text("tables.sql", "old_server.sed", "cluster.sed"))
-        nodes[0].run(server.text("cluster.sql"))
+        nodes[0].run(server.text("tables.sql", "distributed.sed"))
         nodes[0].run(server.text("views.sql", "old_server.sed", "on_cluster.sed"))
         tables = [node.ask("SELECT name, engine FROM system.tables WHERE database = 'default' ORDER BY name")
                   for node in nodes]

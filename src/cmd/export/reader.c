@@ -2,8 +2,9 @@
 #include "cmd/export/reader.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "cmd/export/host_frames.h"
+#include "cmd/file/frame_owner.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
@@ -126,6 +127,53 @@ static const char *find_leaf(struct export_reader *reader, int64_t wait)
 	return *leaf;
 }
 
+static bool is_sqlite(const struct export_frame *frame)
+{
+	for (size_t i = 0; i < frame->line_count; i++)
+		if (!strncmp(frame->lines[i].function, "sqlite3", 7))
+			return true;
+	return frame->module && !strncmp(frame->module->name, "libsqlite3", 10);
+}
+
+static bool is_interpreter(const struct export_frame *frame)
+{
+	return frame->module && module_is_interpreter(frame->module->name);
+}
+
+/* Whether the frame may be SQLite's: of a program that contains it, neither C++ nor V8's own code. */
+static bool may_be_sqlite(const struct export_frame *frame, const struct export_module *sqlite)
+{
+	const char *function = frame->line_count ? frame->lines[0].function : "";
+
+	return frame->module == sqlite && !strstr(function, "::") && strncmp(function, "Builtins_", 9) != 0;
+}
+
+/* The range of frames that a call stack replaces: from the interpreter's frame that calls SQLite to the
+ * interpreter's frame nearest to the root, with the frames in between, such as those of the language's
+ * modules. False: the stack does not have such frames, or SQLite is called again in between. Then it is not
+ * known which of the call stack's frames are on which side of that call. */
+static bool find_host_frames(const struct export_stack *stack, size_t *from, size_t *end)
+{
+	size_t i = 0;
+
+	while (i < stack->count && !is_sqlite(stack->frames[i]))
+		i++;
+	for (size_t k = i; k < stack->count && may_be_sqlite(stack->frames[k], stack->frames[i]->module); k++)
+		if (is_sqlite(stack->frames[k]))
+			i = k;
+	i++;
+	while (i < stack->count && !is_interpreter(stack->frames[i]))
+		i++;
+	*from = i;
+	for (*end = i; i < stack->count; i++) {
+		if (is_sqlite(stack->frames[i]))
+			return false;
+		if (is_interpreter(stack->frames[i]))
+			*end = i + 1;
+	}
+	return *end > *from;
+}
+
 /* With the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
  * a complaint. */
 static const struct export_stack *find_stack(struct export_reader *reader, int64_t id, bool is_truncated,
@@ -155,7 +203,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 		return NULL;
 	stack = index_item(&reader->stack_index, hash_words(words, 7),
 	                   &reader->stacks); /* it may have moved */
-	if (stack && call->count && host_frames_find(made, &at, &end))
+	if (stack && call->count && find_host_frames(made, &at, &end))
 		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
 		                     call->functions, call->count);
 	if (stack && made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)

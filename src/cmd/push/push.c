@@ -23,7 +23,8 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/http/http.h"
 #include "cmd/push/files.h"
-#include "cmd/push/target.h"
+#include "cmd/push/clickhouse.h"
+#include "cmd/push/profiles.h"
 #include "cmd/ui/progress.h"
 #include "sql_push_news.h"
 #include "store/file/database.h"
@@ -33,12 +34,53 @@
 #define SHOWN_EVERY_S 60
 #define LAST_PATIENCE_S 5
 
+/* A kind of server, by --format. The functions are described in clickhouse.h. */
+struct push_target {
+	const char *name;
+	int (*begin)(const char *url, bool is_zstd);
+	int (*read)(sqlite3 *db, const char *path, const struct push_position *since,
+	            const struct push_position *until, const char *service, bool is_counted,
+	            struct push_stacks *stacks, struct push_batch *batch);
+	int (*send)(void);
+	void (*end)(void);
+	const char *(*table_name)(enum push_table table); /* for people */
+};
+
+static const struct push_target targets[] = {
+	{ "clickhouse", push_clickhouse_begin, push_clickhouse_read, push_clickhouse_send,
+	  push_clickhouse_end, push_table_name },
+	{ "otlp", push_otlp_begin, push_profiles_read, push_profiles_send, push_profiles_end,
+	  push_profiles_name },
+	{ "pyroscope", push_pyroscope_begin, push_profiles_read, push_profiles_send, push_profiles_end,
+	  push_profiles_name },
+};
+
+static const char *target_name(size_t index)
+{
+	return index < sizeof(targets) / sizeof(targets[0]) ? targets[index].name : NULL;
+}
+
+/* NULL: ClickHouse. */
+static const struct push_target *target_find(const char *name)
+{
+	for (size_t i = 0; name && target_name(i); i++)
+		if (strcmp(targets[i].name, name) == 0)
+			return &targets[i];
+	return name ? NULL : targets;
+}
+
+/* The server as state files name it; malloc'ed, NULL: no memory. */
+static char *target_describe(const struct push_target *target, const char *url)
+{
+	return target == targets ? strdup(url) : text_format("%s %s", target->name, url);
+}
+
 static const char *follow, *once, *dry_run, *state_path, *service, *credentials, *authorities, *timeout,
 	*retry_for, *bytes_per_second, *with_zstd, *format_name, *every;
 
 static const struct command_option options[] = {
 	COMMAND_WORD("format", "FORMAT", &format_name,
-	             "the kind of URL: clickhouse (default), otlp or pyroscope", push_target_name),
+	             "the kind of URL: clickhouse (default), otlp or pyroscope", target_name),
 	COMMAND_FLAG("follow", &follow,
 	             "continue while the files grow; SIGTERM or Ctrl+C sends the rest and ends"),
 	COMMAND_OPTION("every", "SECONDS", OPTION_NUMBER, &every,
@@ -409,8 +451,8 @@ static int run(int argc, char **argv)
 	int result;
 
 	push.url = argv[argc - 1];
-	push.target = push_target_find(format_name);
-	push.named = push_target_describe(push.target, push.url);
+	push.target = target_find(format_name);
+	push.named = target_describe(push.target, push.url);
 	if (!service)
 		service = getenv("OTEL_SERVICE_NAME");
 	result = push.named ? check_command_line(argc - 1) : complain("out of memory");

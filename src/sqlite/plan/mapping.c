@@ -7,11 +7,53 @@
 
 #include "base/text.h"
 #include "handler/unwind/stack_copy.h"
-#include "sqlite/plan/roles.h"
 #include "sqlite/plan/virtual_tables.h"
 
 #define NO_NODE -1
 #define SUBROUTINES_MAX 32
+
+/* The effect of an opcode on cursors and on the order of execution, as far as plans need it. */
+enum role {
+	ROLE_NONE = 0,
+	ROLE_USES = 1,      /* cursor P1 */
+	ROLE_MOVES = 2,     /* cursor P1, for the first time in the code of its node */
+	ROLE_REPEATS = 4,   /* the loop over cursor P1 */
+	ROLE_STORES = 8,    /* into cursor P1 */
+	ROLE_JUMPS = 16,    /* to P2 */
+	ROLE_OPENS = 32,    /* cursor P1, for an index made by the statement */
+	ROLE_WRITES = 64,   /* opens cursor P1 for writing */
+	ROLE_GATHERS = 128, /* opens cursor P1, for a table that the statement fills */
+	ROLE_CHECKS = 256,  /* looks, if cursor P1 is written to, for the row that will be there */
+};
+
+static const struct {
+	unsigned role;
+	const char *opcodes;
+} roles[] = {
+	{ ROLE_USES | ROLE_MOVES | ROLE_JUMPS,
+	  "Rewind Last SeekGE SeekGT SeekLE SeekLT SeekRowid Found NotFound VFilter SorterSort Sort" },
+	{ ROLE_USES | ROLE_MOVES | ROLE_JUMPS | ROLE_CHECKS, "NotExists" },
+	{ ROLE_USES | ROLE_JUMPS | ROLE_CHECKS, "NoConflict" },
+	{ ROLE_USES | ROLE_MOVES, "Count" },
+	{ ROLE_USES | ROLE_REPEATS | ROLE_JUMPS, "Next Prev VNext SorterNext" },
+	{ ROLE_USES, "DeferredSeek Seek FinishSeek SeekHit IdxRowid Column Offset Rowid VColumn RowData "
+	             "NullRow SorterData" },
+	{ ROLE_JUMPS, "SeekScan Once Init" },
+	{ ROLE_USES | ROLE_JUMPS, "IdxGE IdxGT IdxLE IdxLT SorterCompare" },
+	{ ROLE_USES | ROLE_STORES, "SorterInsert IdxInsert Insert IdxDelete Delete" },
+	{ ROLE_OPENS, "OpenAutoindex" },
+	{ ROLE_GATHERS, "OpenEphemeral" },
+	{ ROLE_WRITES, "OpenWrite" },
+};
+
+/* ROLE_NONE: the plan does not follow the opcode. */
+static unsigned role_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
+		if (text_has_word(roles[i].opcodes, name))
+			return roles[i].role;
+	return ROLE_NONE;
+}
 
 static bool is(const struct plan_opcode *opcode, const char *name)
 {
@@ -255,7 +297,7 @@ static uint32_t end_of_autoindex(const struct plan *plan, uint32_t at, int *curs
 	if (!is(once, "Once") || end > plan->opcodes.count)
 		return 0;
 	for (uint32_t i = at + 1; i < end && i < at + 4; i++)
-		if (plan_role_of(plan->opcodes.items[i].name) & ROLE_OPENS) {
+		if (role_of(plan->opcodes.items[i].name) & ROLE_OPENS) {
 			*cursor = plan->opcodes.items[i].bytes.p1;
 			return end;
 		}
@@ -314,7 +356,7 @@ static void map_opcodes(struct mapping *mapping, int *nodes)
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plan_opcode *opcode = &plan->opcodes.items[i];
-		unsigned role = plan_role_of(opcode->name);
+		unsigned role = role_of(opcode->name);
 		uint32_t end = end_of_autoindex(plan, i, &autoindex);
 
 		if (mapping->regions[i] != last && mapping->regions[i] != NO_NODE)
@@ -403,14 +445,13 @@ static void assign(struct mapping *mapping, int *nodes)
 		if (nodes[i] <= -2)
 			nodes[i] = cursor < mapping->cursor_count ? mapping->cursors[cursor] : NO_NODE;
 		else
-			nodes[i] = node_of(mapping, opcode, plan_role_of(opcode->name), nodes[i]);
+			nodes[i] = node_of(mapping, opcode, role_of(opcode->name), nodes[i]);
 	}
 	/* A record is made for the opcode that stores it. */
 	for (size_t i = plan->opcodes.count; i-- > 0;) {
 		if (is(&plan->opcodes.items[i], "MakeRecord"))
 			for (size_t next = i + 1; next < plan->opcodes.count && next < i + 3; next++)
-				if (plan_role_of(plan->opcodes.items[next].name) &
-				    (ROLE_STORES | ROLE_CHECKS)) {
+				if (role_of(plan->opcodes.items[next].name) & (ROLE_STORES | ROLE_CHECKS)) {
 					nodes[i] = nodes[next];
 					break;
 				}
@@ -427,7 +468,7 @@ bool plan_map(struct plan *plan, const int *regions)
 
 	for (size_t i = 0; i < count; i++)
 		if (plan->opcodes.items[i].bytes.p1 >= mapping.cursor_count &&
-		    plan_role_of(plan->opcodes.items[i].name) & ~(unsigned)ROLE_JUMPS)
+		    role_of(plan->opcodes.items[i].name) & ~(unsigned)ROLE_JUMPS)
 			mapping.cursor_count = plan->opcodes.items[i].bytes.p1 + 1;
 	if (mapping.cursor_count > 100000)
 		mapping.cursor_count = 100000;
