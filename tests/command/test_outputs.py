@@ -172,7 +172,7 @@ class Terminals(Tool):
     def read_until(self, controller, text):
         seen = b""
         while text not in seen:
-            self.assertTrue(select.select([controller], [], [], 60)[0], seen)
+            self.assertTrue(select.select([controller], [], [], 300)[0], seen)
             try:
                 seen += os.read(controller, 4096)
             except OSError:  # Linux's way to say that no program has the terminal open
@@ -183,7 +183,7 @@ class Terminals(Tool):
         process, controller = self.start("sql", self.trace, ENDLESS, stdout=subprocess.DEVNULL)
         self.assertRegex(self.read_until(controller, b" s\r"), rb"queryprof: working, \d+ s\r")
         process.terminate()
-        self.assertEqual(process.wait(120), -signal.SIGTERM)
+        self.assertEqual(process.wait(300), -signal.SIGTERM)
 
     def test_progress_leaves_an_empty_line(self):
         """A fast machine may show none. Otherwise what comes afterwards has a line of its own."""
@@ -191,7 +191,7 @@ class Terminals(Tool):
                                          " FROM n WHERE i < 4000000) SELECT abs(-9223372036854775807 - (i > 3999999))"
                                          " FROM n WHERE i > 3999998", stdout=subprocess.DEVNULL)
         seen = self.read_until(controller, b"integer overflow")
-        self.assertEqual(process.wait(120), 1)
+        self.assertEqual(process.wait(300), 1)
         self.assertRegex(seen, rb"^((queryprof: working, \d+ s *\r)+ +\r)?queryprof: integer overflow")
 
     def test_progress_of_an_export(self):
@@ -206,9 +206,9 @@ class Terminals(Tool):
                                          env=preloaded("FAST_CLOCK"))
         seen = b""
         with contextlib.suppress(OSError):  # no program has the terminal open any more
-            while select.select([controller], [], [], 60)[0]:
+            while select.select([controller], [], [], 300)[0]:
                 seen += os.read(controller, 4096)
-        self.assertEqual(process.wait(120), 0)
+        self.assertEqual(process.wait(300), 0)
         self.assertRegex(seen, rb"queryprof: reading, 256 samples *\r(queryprof: reading, \d+ samples *\r)*"
                                rb"queryprof: writing, \d+ s *\r +\r$")
 
@@ -242,7 +242,7 @@ class Terminals(Tool):
             os.close(terminal)
             seen = b""
             with contextlib.suppress(OSError):  # no program has the terminal open any more
-                while select.select([controller], [], [], 60)[0]:
+                while select.select([controller], [], [], 300)[0]:
                     seen += os.read(controller, 4096)
         return seen.decode().replace("\r\n", "\n"), process.returncode
 

@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 SOURCE, BUILD, COMPILER = sys.argv[1:4]
 LIBRARY = os.path.join(BUILD, "libqueryprof")
 REFERENCE = "docs/sql-reference.md"

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 TIME_LIMIT = 60
 # 125 to 127 are record's own.
 STATUSES = 0, 1, 2, 125, 126, 127

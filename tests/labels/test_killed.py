@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 QUERYPROF, LIBRARY = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 PROGRAM = """

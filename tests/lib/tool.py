@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import hangs
 import trace_file
 
 QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]

@@ -79,4 +79,4 @@ class Server:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        return self.process.wait(60)
+        return self.process.wait(300)

@@ -16,6 +16,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 COMMAND = os.path.abspath(sys.argv.pop(1))
 SECONDS_MAX = 200
 

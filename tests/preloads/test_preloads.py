@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 QUERYPROF, LIBRARY, HOST, OWN, NODE = (os.path.abspath(path) for path in sys.argv[1:6])
 NAME = sys.argv[6]
 SKIPPED = 77

@@ -7,7 +7,8 @@ import sys
 import tempfile
 import unittest
 
-import maker
+import maker  # finds tests/lib
+import hangs
 
 COMMAND, ROOT = sys.argv[1], sys.argv[2]
 

@@ -277,7 +277,9 @@ class Settings(Recording):
 
     def test_periods(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--off-cpu=0"))
-        self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("CPU", 500000)], self.seen)
+        found = self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log")
+        if found or any(self.were_at_ticks(SLOW)):
+            self.assertEqual(found, [("CPU", 500000)], self.seen)
 
     def test_defaults(self):
         slow = SLOW.replace("250000", "2000000")

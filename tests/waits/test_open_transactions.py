@@ -14,6 +14,9 @@ import textwrap
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 
 # Ends once the file "end" exists; "kill" kills it.

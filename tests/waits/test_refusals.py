@@ -13,6 +13,9 @@ import tempfile
 import textwrap
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import hangs
+
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 
 COMMON = textwrap.dedent("""
