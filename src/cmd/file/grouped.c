@@ -13,7 +13,9 @@
 
 #define COLUMNS_MAX 63
 #define WORD_BITS 64
-#define BLOCKS 8 /* of rows of the source: they fit into the processor's cache */
+/* Of rows of the source: they fit into the processor's cache, and the threads seldom wake each other. */
+#define BLOCK_ROWS (4 * TALLY_ROWS_MAX)
+#define BLOCKS 4
 
 /* The bits of a group's words that hold the value of a column. */
 struct place {
@@ -255,11 +257,16 @@ static bool add_rows(struct grouping *grouping, const struct grouped_table *tabl
 static bool add_to_all(void *context, const void *first, size_t count)
 {
 	const struct grouped *grouped = context;
+	const int64_t *rows = first;
 
-	for (size_t i = 0; i < grouped->all.count; i++)
-		if (!grouped->all.items[i]->is_made && !grouped->all.items[i]->source &&
-		    !add_rows(grouped->all.items[i], grouped->table, first, count))
-			return false;
+	for (size_t i = 0; i < grouped->all.count; i++) {
+		struct grouping *one = grouped->all.items[i];
+
+		for (size_t at = 0; !one->is_made && !one->source && at < count; at += TALLY_ROWS_MAX)
+			if (!add_rows(one, grouped->table, &rows[at * grouped->table->count],
+			              count - at < TALLY_ROWS_MAX ? count - at : TALLY_ROWS_MAX))
+				return false;
+	}
 	return true;
 }
 
@@ -404,7 +411,7 @@ static int make_of_source(sqlite3 *db, struct grouped *grouped)
 	}
 	if (!is_needed)
 		return SQLITE_OK;
-	grouped->adding = helper_thread_start(grouped->table->count * sizeof(int64_t), TALLY_ROWS_MAX, BLOCKS,
+	grouped->adding = helper_thread_start(grouped->table->count * sizeof(int64_t), BLOCK_ROWS, BLOCKS,
 	                                      add_to_all, grouped);
 	int code = grouped->adding ? grouped->table->read(db, grouped->own, grouped, used) : SQLITE_NOMEM;
 	if (!code && !helper_thread_wait(grouped->adding))

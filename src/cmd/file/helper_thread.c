@@ -21,6 +21,8 @@ struct helper_thread {
 	sem_t free, full;
 	size_t *counts;        /* of items, by block; 0: the end */
 	size_t filled, worked; /* blocks so far, of the caller and of the thread */
+	char *block;           /* that is being filled, with `count` items */
+	size_t count;
 	bool has_failed;       /* atomic */
 	int error;             /* of the work */
 	_Alignas(max_align_t) char items[];
@@ -79,6 +81,7 @@ struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t
 	thread->blocks = blocks;
 	thread->work = work;
 	thread->context = context;
+	thread->block = thread->items;
 	sem_init(&thread->free, 0, (unsigned)blocks - 1); /* and the one that is being filled */
 	sem_init(&thread->full, 0, 0);
 	sigfillset(&all); /* signals are the caller's */
@@ -91,30 +94,30 @@ struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t
 /* Hands the block over, and waits for the next one. */
 static void hand_over(struct helper_thread *thread)
 {
-	thread->filled++;
+	thread->counts[thread->filled++ % thread->blocks] = thread->count;
 	if (thread->has_thread) {
 		sem_post(&thread->full);
 		wait_for(&thread->free);
 	} else {
 		work_on_next(thread);
 	}
-	thread->counts[thread->filled % thread->blocks] = 0;
+	thread->block = block_at(thread, thread->filled);
+	thread->count = 0;
 }
 
 void *helper_thread_add(struct helper_thread *thread)
 {
-	if (thread->counts[thread->filled % thread->blocks] == thread->items_max)
+	if (thread->count == thread->items_max)
 		hand_over(thread);
 	/* Relaxed: it may be told one item later. */
 	if (__atomic_load_n(&thread->has_failed, __ATOMIC_RELAXED))
 		return NULL;
-	const size_t number = thread->counts[thread->filled % thread->blocks]++;
-	return block_at(thread, thread->filled) + number * thread->item_size;
+	return thread->block + thread->count++ * thread->item_size;
 }
 
 bool helper_thread_wait(struct helper_thread *thread)
 {
-	if (thread->counts[thread->filled % thread->blocks])
+	if (thread->count)
 		hand_over(thread);
 	for (size_t i = 1; thread->has_thread && i < thread->blocks; i++)
 		wait_for(&thread->free);
@@ -130,7 +133,8 @@ void helper_thread_end(struct helper_thread *thread)
 		return;
 	helper_thread_wait(thread);
 	if (thread->has_thread) {
-		sem_post(&thread->full); /* an empty block */
+		thread->counts[thread->filled % thread->blocks] = 0;
+		sem_post(&thread->full);
 		pthread_join(thread->thread, NULL);
 	}
 	sem_destroy(&thread->free);
