@@ -23,8 +23,8 @@ struct helper_thread {
 	size_t filled, worked; /* blocks so far, of the caller and of the thread */
 	char *block;           /* that is being filled, with `count` items */
 	size_t count;
-	bool has_failed;       /* atomic */
-	int error;             /* of the work */
+	bool has_failed; /* atomic */
+	int error;       /* of the work */
 	_Alignas(max_align_t) char items[];
 };
 

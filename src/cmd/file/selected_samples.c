@@ -2,9 +2,6 @@
 /*
  * The next sample of a thread is mostly of the same run, and numbers of rows mostly have no gaps: these are
  * tried before a search.
- *
- * The rows come from the pages of the file, or, if it has a log or a writer, from SQLite to an aggregate
- * function, which takes half the time of sqlite3_step() and a call for each column of a row.
  */
 #include "cmd/file/selected_samples.h"
 
@@ -15,6 +12,7 @@
 #include "base/search.h"
 #include "base/tally.h"
 #include "base/vector.h"
+#include "cmd/file/selected_runs.h"
 #include "cmd/file/table_pages.h"
 
 struct label_set {
@@ -26,11 +24,6 @@ struct opcode {
 	int64_t address, node;
 };
 _Static_assert(sizeof(struct opcode) == 2 * sizeof(uint64_t), "they are hashed as words");
-
-struct statement {
-	int64_t id, hash;
-	int32_t comment;
-};
 
 /* See the view alike_programs. */
 struct alike {
@@ -63,8 +56,6 @@ struct stacks {
 	COLUMN(TRUNCATED, "truncated", SELECTED_TRUNCATED)                                                   \
 	COLUMN(CONTEXT, "context", SELECTED_CONTEXT)                                                         \
 	COLUMN(SPAN, "span", SELECTED_SPAN)
-#define POINTER "selected_samples"
-#define TABLE "samples"
 #define COLUMN_ENUM(name, column, needed_by) OF_##name,
 #define COLUMN_ROW(name, column, needed_by) { column, needed_by },
 
@@ -81,12 +72,11 @@ struct selected_samples {
 	void *context;
 	bool is_read, has_nodes, has_phases, has_checkpoints, has_spills;
 	bool is_all;
-	const char *columns[COLUMN_COUNT];     /* NULL: it is not read */
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in none, or in one that is not there */
 	VECTOR(struct selected_series) series; /* by id */
-	VECTOR(struct statement) statements;   /* by id; while the runs are read, as the next one */
+	struct selected_runs named_runs;       /* while the runs are read, as the next one */
 	VECTOR(struct alike) alike;            /* by program */
 	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
 	struct stacks checkpoint_stacks, spill_stacks;
@@ -121,7 +111,7 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->types);
 	vector_free(&samples->runs);
 	vector_free(&samples->series);
-	vector_free(&samples->statements);
+	selected_runs_free(&samples->named_runs);
 	vector_free(&samples->alike);
 	vector_free(&samples->labels);
 	vector_free(&samples->checkpoint_stacks.ids);
@@ -158,46 +148,56 @@ static int read_rows(struct selected_samples *samples, const char *sql,
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static bool add_statement(struct selected_samples *samples, sqlite3_stmt *row)
-{
-	return vector_push(&samples->statements,
-	                   (struct statement){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1),
-	                                       sqlite3_column_int(row, 2) });
-}
-
 static bool add_alike(struct selected_samples *samples, sqlite3_stmt *row)
 {
 	return vector_push(&samples->alike,
 	                   (struct alike){ sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1) });
 }
 
-static bool add_run(struct selected_samples *samples, sqlite3_stmt *row)
+/* The columns of the runs that are read. */
+#define RUN_COLUMNS(COLUMN)                                                                                  \
+	COLUMN(ID, "id")                                                                                     \
+	COLUMN(FIRST, "first_ns")                                                                            \
+	COLUMN(LAST, "last_ns")                                                                              \
+	COLUMN(FINISHED, "finished")                                                                         \
+	COLUMN(STATEMENT, "statement")                                                                       \
+	COLUMN(START, "query_start_ns")                                                                      \
+	COLUMN(PREPARE, "prepare_time_ns")                                                                   \
+	COLUMN(WORKERS, "worker_cpu_time_ns")                                                                \
+	COLUMN(THREAD, "thread_id")                                                                          \
+	COLUMN(PROGRAM, "program")                                                                           \
+	COLUMN(CALL_STACK, "call_stack")
+#define RUN_ENUM(name, column) RUN_##name,
+#define RUN_NAME(name, column) column,
+enum run_column { RUN_COLUMNS(RUN_ENUM) RUN_COLUMN_COUNT };
+static const char *const run_columns[] = { RUN_COLUMNS(RUN_NAME) };
+
+static int add_run(void *context, const int64_t *row)
 {
-	const int64_t program = sqlite3_column_int64(row, 6), statement_id = sqlite3_column_int64(row, 7);
-	const size_t alike = FIND_PLACE(samples->alike, program),
-		     of = FIND_PLACE(samples->statements, statement_id);
-	const struct statement statement = of < samples->statements.count
-	                                           ? samples->statements.items[of]
-	                                           : (struct statement){ statement_id, 0, 0 };
+	struct selected_samples *samples = context;
+	const bool is_none = !row[RUN_ID];
+	const size_t alike = FIND_PLACE(samples->alike, row[RUN_PROGRAM]);
+	const struct selected_statement statement =
+		selected_runs_statement(&samples->named_runs, row[RUN_STATEMENT]);
 	const struct selected_run run = {
-		.number = sqlite3_column_int64(row, 0) ? (uint32_t)samples->runs.count + 1 : 0,
-		.id = sqlite3_column_int64(row, 0),
-		.first_ns = sqlite3_column_int64(row, 1),
-		.last_ns = sqlite3_column_int64(row, 2),
-		.is_logged = sqlite3_column_int(row, 3),
-		.is_finished = sqlite3_column_int(row, 4),
-		.owner = sqlite3_column_int64(row, 5),
-		.program = program,
-		.alike = alike < samples->alike.count ? samples->alike.items[alike].newest : program,
+		.number = is_none ? 0 : (uint32_t)samples->runs.count + 1,
+		.id = row[RUN_ID],
+		.first_ns = row[RUN_FIRST],
+		.last_ns = row[RUN_LAST],
+		.is_logged = !is_none && (row[RUN_FINISHED] || row[RUN_STATEMENT]),
+		.is_finished = is_none || row[RUN_FINISHED],
+		.owner = row[RUN_WORKERS] > 0 ? row[RUN_THREAD] : -1,
+		.program = row[RUN_PROGRAM],
+		.alike = alike < samples->alike.count ? samples->alike.items[alike].newest : row[RUN_PROGRAM],
 		.hash = statement.hash,
 		.comment = statement.comment,
-		.call_stack = sqlite3_column_int64(row, 9),
+		.call_stack = row[RUN_CALL_STACK],
 		.statement = statement.id,
 		.stepped_ns =
-			sqlite3_column_type(row, 8) == SQLITE_NULL ? INT64_MIN : sqlite3_column_int64(row, 8),
+			!is_none && row[RUN_PREPARE] > 0 ? row[RUN_START] + row[RUN_PREPARE] : INT64_MIN,
 	};
 
-	return vector_push(&samples->runs, run);
+	return vector_push(&samples->runs, run) ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 static bool add_series(struct selected_samples *samples, sqlite3_stmt *row)
@@ -258,14 +258,7 @@ static int read_named(struct selected_samples *samples)
 		const char *sql;
 		bool (*add)(struct selected_samples *samples, sqlite3_stmt *row);
 	} parts[] = {
-		{ "SELECT id, normalized_query_hash, labels FROM statements ORDER BY id", add_statement },
 		{ "SELECT program, newest FROM temp.alike_programs ORDER BY program", add_alike },
-		{ "SELECT s.id, s.first_ns, s.last_ns, s.id AND (q.finished OR q.statement), q.finished OR "
-		  "NOT "
-		  "s.id, iif(q.worker_cpu_time_ns > 0, q.thread_id, -1), q.program, q.statement, "
-		  "iif(s.id AND q.prepare_time_ns > 0, q.query_start_ns + q.prepare_time_ns, NULL),"
-		  " q.call_stack FROM temp.selected AS s LEFT JOIN queries AS q ON q.id = s.id ORDER BY s.id",
-		  add_run },
 		{ "SELECT s.id, trace_type, period_ns, thread, t.thread_id FROM series AS s"
 		  " LEFT JOIN threads AS t ON t.id = thread ORDER BY s.id",
 		  add_series },
@@ -276,8 +269,11 @@ static int read_named(struct selected_samples *samples)
 
 	for (size_t i = 0; !code && !samples->is_read && i < sizeof(parts) / sizeof(parts[0]); i++)
 		code = read_rows(samples, parts[i].sql, parts[i].add);
+	if (!code && !samples->is_read)
+		code = selected_runs_each(&samples->named_runs, samples->db, run_columns, RUN_COLUMN_COUNT,
+		                          add_run, samples);
 	samples->is_read = !code;
-	vector_free(&samples->statements);
+	selected_runs_free(&samples->named_runs);
 	vector_free(&samples->alike);
 	if (!code && samples->has_checkpoints && !samples->checkpoint_stacks.ids.count)
 		code = read_rows(samples, "SELECT stack FROM temp.checkpoint_stacks ORDER BY stack",
@@ -497,84 +493,29 @@ static int take_values(void *context, const int64_t *row)
 	return !code && is_selected && !samples->take(samples->context, &read) ? SQLITE_ABORT : code;
 }
 
-static void set_result(sqlite3_context *context, const struct selected_samples *samples, int code)
-{
-	if (code == SQLITE_NOMEM)
-		sqlite3_result_error_nomem(context);
-	else if (code == SQLITE_ERROR)
-		sqlite3_result_error(context, sqlite3_errmsg(samples->db), -1);
-	else if (code)
-		sqlite3_result_error_code(context, code);
-}
-
-/* An aggregate function of the source and the columns that are read. */
-static void take_row(sqlite3_context *context, int argc, sqlite3_value **values)
-{
-	struct selected_samples *samples = sqlite3_value_pointer(values[0], POINTER);
-	int64_t row[COLUMN_COUNT] = { 0 };
-
-	for (int i = 0, next = 1; samples && i < COLUMN_COUNT && next < argc; i++)
-		if (samples->columns[i])
-			row[i] = sqlite3_value_int64(values[next++]);
-	set_result(context, samples, samples ? take_values(samples, row) : SQLITE_MISUSE);
-}
-
-static void end_rows(sqlite3_context *context)
-{
-	sqlite3_result_null(context);
-}
-
-/* A function, so that the connection has the message of an error. */
-static void take_pages(sqlite3_context *context, int argc, sqlite3_value **values)
-{
-	struct selected_samples *samples = sqlite3_value_pointer(values[0], POINTER);
-
-	(void)argc;
-	set_result(context, samples,
-	           samples ? table_pages_each(samples->db, TABLE, samples->columns, COLUMN_COUNT,
-	                                      samples->is_all ? INT64_MIN : samples->first_ns,
-	                                      samples->is_all ? INT64_MAX : samples->last_ns, take_values,
-	                                      samples)
-	                   : SQLITE_MISUSE);
-}
-
 /* The columns that are not needed are not read. */
-static int prepare_rows(struct selected_samples *samples, unsigned columns, sqlite3_stmt **rows)
+static int read_samples(struct selected_samples *samples, unsigned columns)
 {
-	sqlite3_str *text = sqlite3_str_new(samples->db);
-	const bool has_pages = table_pages_root(samples->db, TABLE);
+	const char *names[COLUMN_COUNT] = { NULL };
 
 	if (samples->labels.count)
 		columns |= SELECTED_LABELS;
-	sqlite3_str_appendall(text, has_pages ? "SELECT takeSamplePages(?3" : "SELECT takeSample(?3");
-	for (size_t i = 0; i < COLUMN_COUNT; i++) {
-		const bool is_needed = !read_columns[i].needed_by || read_columns[i].needed_by & columns;
-
-		samples->columns[i] = is_needed ? read_columns[i].column : NULL;
-		if (is_needed && !has_pages)
-			sqlite3_str_appendf(text, ", %s", read_columns[i].column);
-	}
-	sqlite3_str_appendall(text, ")");
-	if (!has_pages)
-		sqlite3_str_appendall(text, " FROM " TABLE);
-	if (!has_pages && !samples->is_all)
-		sqlite3_str_appendall(text, " WHERE timestamp_ns BETWEEN ?1 AND ?2");
-	char *sql = sqlite3_str_finish(text);
-	int code = sql ? sqlite3_prepare_v2(samples->db, sql, -1, rows, NULL) : SQLITE_NOMEM;
-
-	sqlite3_free(sql);
-	if (code)
-		return code;
-	sqlite3_bind_int64(*rows, 1, samples->first_ns);
-	sqlite3_bind_int64(*rows, 2, samples->last_ns);
-	return sqlite3_bind_pointer(*rows, 3, samples, POINTER, NULL);
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		if (!read_columns[i].needed_by || read_columns[i].needed_by & columns)
+			names[i] = read_columns[i].column;
+	return table_pages_each(
+		samples->db,
+		&(struct table_rows){ .table = "samples",
+	                              .columns = names,
+	                              .count = COLUMN_COUNT,
+	                              .first = samples->is_all ? INT64_MIN : samples->first_ns,
+	                              .last = samples->is_all ? INT64_MAX : samples->last_ns },
+		take_values, samples);
 }
 
 int selected_samples_each(struct selected_samples *samples, unsigned columns,
                           bool (*take)(void *context, const struct selected_sample *sample), void *context)
 {
-	sqlite3_stmt *rows = NULL;
-
 	samples->has_nodes = columns & SELECTED_NODE;
 	samples->has_phases = columns & SELECTED_PHASE;
 	samples->has_checkpoints = columns & SELECTED_CHECKPOINT;
@@ -590,23 +531,10 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 	if (!code && samples->has_phases)
 		code = sqlite3_prepare_v2(samples->db, "SELECT stackPhase(?)", -1, &samples->phase_of, NULL);
 	if (!code)
-		code = prepare_rows(samples, columns, &rows);
-	if (!code && (code = sqlite3_step(rows)) == SQLITE_ROW)
-		code = SQLITE_OK;
+		code = read_samples(samples, columns);
+	/* They are reset, so the connection keeps its message. */
 	sqlite3_finalize(samples->opcodes_of);
 	sqlite3_finalize(samples->phase_of);
 	samples->opcodes_of = samples->phase_of = NULL;
-	sqlite3_finalize(rows); /* last, because the connection keeps its message */
 	return code;
-}
-
-int selected_samples_add(sqlite3 *db)
-{
-	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
-	const int code =
-		sqlite3_create_function_v2(db, "takeSample", -1, flags, NULL, NULL, take_row, end_rows, NULL);
-
-	return code ? code
-	            : sqlite3_create_function_v2(db, "takeSamplePages", 1, flags, NULL, take_pages, NULL,
-	                                         NULL, NULL);
 }

@@ -58,9 +58,6 @@ enum selected_column {
 
 struct selected_samples;
 
-/* Gives the connection the function by which the samples are read; while no statement is running. */
-int selected_samples_add(sqlite3 *db);
-
 /* What samples name is read with the first one. NULL: no memory. */
 struct selected_samples *selected_samples_create(sqlite3 *db);
 void selected_samples_free(struct selected_samples *samples);

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "cmd/file/run_sql.h"
-#include "cmd/file/selected_samples.h"
 #include "cmd/file/selected_sums.h"
 #include "cmd/file/summed_runs.h"
 #include "cmd/file/trace_file.h"
@@ -220,8 +219,7 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 	if (!result)
 		result = run_sql(db, sql_selected, parameters,
 		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
-	if (!result && (selected_samples_add(db) != SQLITE_OK || selected_sums_replace(db) != SQLITE_OK ||
-	                summed_runs_add(db) != SQLITE_OK))
+	if (!result && (selected_sums_replace(db) != SQLITE_OK || summed_runs_add(db) != SQLITE_OK))
 		result = complain("%s", sqlite3_errmsg(db));
 	if (!result) {
 		run_sql_prepare(db, sql_selected_statements);

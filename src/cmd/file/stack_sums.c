@@ -133,8 +133,8 @@ static int read_series(sqlite3 *db, struct sums *sums)
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static const char *const sample_columns[] = { "series", "stack", "weight", "size" };
-enum { SAMPLE_SERIES, SAMPLE_STACK, SAMPLE_WEIGHT, SAMPLE_SIZE, SAMPLE_COLUMNS };
+static const char *const sample_columns[] = { "timestamp_ns", "series", "stack", "weight", "size" };
+enum { SAMPLE_TIME, SAMPLE_SERIES, SAMPLE_STACK, SAMPLE_WEIGHT, SAMPLE_SIZE, SAMPLE_COLUMNS };
 
 static int take_sample(void *context, const int64_t *row)
 {
@@ -158,25 +158,15 @@ static int take_sample(void *context, const int64_t *row)
 	return SQLITE_OK;
 }
 
-/* From the pages of the file; with SQL if they cannot be read. */
 static int read_samples(sqlite3 *db, struct sums *sums)
 {
-	sqlite3_stmt *row = NULL;
-	int code;
-
-	if (table_pages_root(db, "samples"))
-		return table_pages_each(db, "samples", sample_columns, SAMPLE_COLUMNS, INT64_MIN, INT64_MAX,
-		                        take_sample, sums);
-	code = sqlite3_prepare_v2(db, "SELECT series, stack, weight, size FROM samples", -1, &row, NULL);
-	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW) {
-		int64_t values[SAMPLE_COLUMNS];
-
-		for (int i = 0; i < SAMPLE_COLUMNS; i++)
-			values[i] = sqlite3_column_int64(row, i);
-		code = take_sample(sums, values);
-	}
-	sqlite3_finalize(row);
-	return code == SQLITE_DONE ? SQLITE_OK : code;
+	return table_pages_each(db,
+	                        &(struct table_rows){ .table = "samples",
+	                                              .columns = sample_columns,
+	                                              .count = SAMPLE_COLUMNS,
+	                                              .first = INT64_MIN,
+	                                              .last = INT64_MAX },
+	                        take_sample, sums);
 }
 
 /* --- stacks ------------------------------------------------------------------------------------------- */

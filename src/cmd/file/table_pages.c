@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Functions of SQL read the rows, so that the connection has the message of an error; an aggregate one,
+ * because sqlite3_step() and a call for each column of a row take twice the time.
+ *
  * https://www.sqlite.org/fileformat2.html describes the format. A page of a table's tree begins with its
  * kind. An inner page (its "interior" page) has children between keys, a leaf has rows. Numbers are
  * big-endian.
@@ -13,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "cmd/file/trace_file.h"
 
 #define LEVELS 20 /* SQLite's own limit */
@@ -33,11 +37,12 @@ struct tree {
 	size_t page_size, usable; /* bytes */
 	int64_t pages_left;
 	struct page path[LEVELS];
-	uint8_t places[RECORD_COLUMNS_MAX]; /* of a record's columns in a row, or NOWHERE */
-	size_t column_count;                /* of a record that are read */
-	size_t rowid_place;
+	uint8_t *whole;                      /* a record that is on more than one page */
+	uint8_t places[RECORD_COLUMNS_MAX];  /* of a record's columns in a row, or NOWHERE */
+	uint8_t missing[RECORD_COLUMNS_MAX]; /* their types in a row of an older version */
+	size_t column_count;                 /* of a record that are read */
+	const struct table_rows *rows;
 	int64_t row[TABLE_PAGES_COLUMNS_MAX + 1]; /* and NOWHERE */
-	int64_t first, last;
 	int (*take)(void *context, const int64_t *row);
 	void *context;
 };
@@ -105,16 +110,31 @@ static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t 
 
 /* Of a value, by the type that the record gives it. */
 static const struct type {
-	uint8_t size, shift, one;
-	int64_t mask;
+	uint8_t size, shift;
+	int64_t mask, other;
 } types[] = {
-	{ 0, 0, 0, 0 },   { 1, 56, 0, -1 }, { 2, 48, 0, -1 }, { 3, 40, 0, -1 }, { 4, 32, 0, -1 },
-	{ 6, 16, 0, -1 }, { 8, 0, 0, -1 },  { 0, 0, 0, -1 },  { 0, 0, 0, 0 },   { 0, 0, 1, 0 },
+	{ 0, 0, 0, TABLE_PAGES_NULL },
+	{ 1, 56, -1, 0 },
+	{ 2, 48, -1, 0 },
+	{ 3, 40, -1, 0 },
+	{ 4, 32, -1, 0 },
+	{ 6, 16, -1, 0 },
+	{ 8, 0, -1, 0 },
+	{ 0, 0, -1, 0 },
+	{ 0, 0, 0, 0 },
+	{ 0, 0, 0, 1 },
 };
-enum { TYPE_REAL = 7, TYPES = sizeof(types) / sizeof(types[0]) };
+enum {
+	TYPE_NULL = 0,
+	TYPE_REAL = 7,
+	TYPE_ZERO = 8,
+	TYPES = sizeof(types) / sizeof(types[0]),
+	TYPE_TEXT = 12
+};
 
-/* A record has so many bytes at most that are read beyond its end, which a page has room for. */
-#define BEYOND (RECORD_COLUMNS_MAX * sizeof(uint64_t))
+/* A value begins in its record, so that many bytes at most are read beyond the end, which a page has room
+ * for. */
+#define BEYOND sizeof(uint64_t)
 
 /* A record: the size of its head and the types of its columns, then their values. */
 static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, const uint8_t *end)
@@ -126,21 +146,79 @@ static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, cons
 		return SQLITE_CORRUPT;
 	const uint8_t *value = record + head;
 	const uint8_t *const head_end = value;
-	const uint8_t *const places = tree->places;
 	int64_t *const row = tree->row;
 	for (size_t i = 0, count = tree->column_count; i < count; i++) {
-		const uint8_t number = at < head_end ? *at++ : 0; /* a row of an older version has fewer */
+		uint64_t number = tree->missing[i];
 
+		if (at < head_end && !read_varint(&at, head_end, &number))
+			return SQLITE_CORRUPT;
+		if (number >= TYPE_TEXT) {
+			const uint64_t size = (number - TYPE_TEXT) / 2;
+
+			if (size > (uint64_t)(end - value))
+				return SQLITE_CORRUPT;
+			row[tree->places[i]] = 0;
+			value += size;
+			continue;
+		}
 		if (number >= TYPES || number == TYPE_REAL)
 			return SQLITE_CORRUPT;
 		const struct type *const type = &types[number];
-		row[places[i]] = ((int64_t)word_at(value) >> type->shift & type->mask) | type->one;
+		row[tree->places[i]] = ((int64_t)word_at(value) >> type->shift & type->mask) | type->other;
 		value += type->size;
+		if (value > end)
+			return SQLITE_CORRUPT;
 	}
-	if (value > end)
-		return SQLITE_CORRUPT;
-	tree->row[tree->rowid_place] = rowid;
-	return tree->take(tree->context, tree->row);
+	row[0] = rowid;
+	return tree->take(tree->context, row);
+}
+
+/* Whether a row is wanted that is between the first and the last. */
+static inline bool is_wanted(const struct table_rows *rows, int64_t rowid)
+{
+	return !rows->ids ||
+	       search_number(rows->ids, sizeof(*rows->ids), rows->id_count, rowid) < rows->id_count;
+}
+
+static int read_bytes(struct tree *tree, void *bytes, uint32_t page)
+{
+	const int code =
+		page < 1 || tree->pages_left-- <= 0
+			? SQLITE_CORRUPT
+			: tree->file->pMethods->xRead(tree->file, bytes, (int)tree->page_size,
+	                                              (int64_t)(page - 1) * (int64_t)tree->page_size);
+
+	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_CORRUPT : code;
+}
+
+/* The first bytes of a record that is too long for a page are followed by the number of the page with the
+ * next ones, which begins with the number of the next page. */
+static int read_long_record(struct tree *tree, int64_t rowid, const uint8_t *at, const uint8_t *page_end,
+                            uint64_t size)
+{
+	const size_t least = (tree->usable - 12) * 32 / 255 - 23, each = tree->usable - 4;
+	const size_t fitting = least + (size_t)(size - least) % each;
+	size_t have = fitting <= tree->usable - 35 ? fitting : least;
+	uint8_t *page = malloc(tree->page_size), *whole = NULL;
+	int code = page ? SQLITE_OK : SQLITE_NOMEM;
+
+	if (size / each > (uint64_t)tree->pages_left || have + 4 > (size_t)(page_end - at))
+		code = SQLITE_CORRUPT;
+	if (!code && !(whole = realloc(tree->whole, size + BEYOND)))
+		code = SQLITE_NOMEM;
+	tree->whole = whole ? whole : tree->whole;
+	if (!code)
+		memcpy(whole, at, have);
+	for (uint32_t next = number_at(at + (code ? 0 : have), 4); !code && have < size;
+	     next = number_at(page, 4)) {
+		const size_t more = size - have < each ? size - have : each;
+
+		if (!(code = read_bytes(tree, page, next)))
+			memcpy(whole + have, page + 4, more);
+		have += more;
+	}
+	free(page);
+	return code ? code : read_record(tree, rowid, whole, whole + size);
 }
 
 static int read_leaf(struct tree *tree, const struct page *page)
@@ -152,14 +230,19 @@ static int read_leaf(struct tree *tree, const struct page *page)
 		const uint8_t *at = page->bytes + (page->cells[2 * i] << 8 | page->cells[2 * i + 1]);
 		uint64_t size = 0, rowid = 0;
 
-		/* A record of integers fits into any page. */
 		if (at >= page_end || !read_varint(&at, page_end, &size) ||
-		    !read_varint(&at, page_end, &rowid) || size > (uint64_t)(page_end - at))
+		    !read_varint(&at, page_end, &rowid))
 			return SQLITE_CORRUPT;
-		if ((int64_t)rowid > tree->last)
+		if ((int64_t)rowid > tree->rows->last)
 			return SQLITE_DONE;
-		if ((int64_t)rowid >= tree->first)
-			code = read_record(tree, (int64_t)rowid, at, at + size);
+		if ((int64_t)rowid < tree->rows->first || !is_wanted(tree->rows, (int64_t)rowid))
+			continue;
+		if (size > tree->usable - 35)
+			code = read_long_record(tree, (int64_t)rowid, at, page_end, size);
+		else
+			code = size > (uint64_t)(page_end - at)
+			               ? SQLITE_CORRUPT
+			               : read_record(tree, (int64_t)rowid, at, at + size);
 	}
 	return code;
 }
@@ -168,14 +251,13 @@ static int read_leaf(struct tree *tree, const struct page *page)
 
 static int read_page(struct tree *tree, struct page *page, uint32_t number)
 {
-	if (number < 2 || tree->pages_left-- <= 0)
+	if (number < 2)
 		return SQLITE_CORRUPT;
 	if (!page->bytes && !(page->bytes = malloc(tree->page_size + BEYOND)))
 		return SQLITE_NOMEM;
-	const int code = tree->file->pMethods->xRead(tree->file, page->bytes, (int)tree->page_size,
-	                                             (int64_t)(number - 1) * (int64_t)tree->page_size);
+	const int code = read_bytes(tree, page->bytes, number);
 	if (code)
-		return code == SQLITE_IOERR_SHORT_READ ? SQLITE_CORRUPT : code;
+		return code;
 	page->cells = page->bytes + (page->bytes[0] == INNER ? 12 : 8);
 	page->cell_count = number_at(page->bytes + 3, 2);
 	page->next = 0;
@@ -201,7 +283,7 @@ static int find_child(const struct tree *tree, struct page *page, uint32_t *chil
 		at += 4;
 		if (page->next < page->cell_count && !read_varint(&at, end, &key))
 			return SQLITE_CORRUPT;
-		if (page->next == page->cell_count || (int64_t)key >= tree->first)
+		if (page->next == page->cell_count || (int64_t)key >= tree->rows->first)
 			*child = number;
 	}
 	return SQLITE_OK;
@@ -229,7 +311,8 @@ static int read_tree(struct tree *tree, uint32_t root)
 
 /* --- the table -------------------------------------------------------------------------------------- */
 
-uint32_t table_pages_root(sqlite3 *db, const char *table)
+/* The number of the table's first page. 0: its pages cannot be read. */
+static uint32_t find_root(sqlite3 *db, const char *table)
 {
 	sqlite3_stmt *row = NULL;
 	uint32_t root = 0;
@@ -247,37 +330,33 @@ uint32_t table_pages_root(sqlite3 *db, const char *table)
 	return root;
 }
 
-static size_t find_place(const char *const *columns, size_t count, const char *name)
+static size_t find_place(const struct table_rows *rows, const char *name)
 {
-	for (size_t i = 0; i < count; i++)
-		if (columns[i] && name && strcmp(columns[i], name) == 0)
+	for (size_t i = 1; i < rows->count; i++)
+		if (rows->columns[i] && name && strcmp(rows->columns[i], name) == 0)
 			return i;
 	return NOWHERE;
 }
 
-/* Finds the place of each column in the row that `take` gets. The rowid is not in the record: its column
- * there is NULL. */
-static int find_places(sqlite3 *db, const char *table, struct tree *tree, const char *const *columns,
-                       size_t count)
+/* Finds the place of each column in the row that `take` gets. */
+static int find_places(sqlite3 *db, struct tree *tree)
 {
 	sqlite3_stmt *row = NULL;
-	int code = sqlite3_prepare_v2(db, "SELECT cid, name, pk FROM pragma_table_info(?1, 'main')", -1, &row,
-	                              NULL);
+	int code = sqlite3_prepare_v2(db, "SELECT cid, name, \"notnull\" FROM pragma_table_info(?1, 'main')",
+	                              -1, &row, NULL);
 
-	memset(tree->places, NOWHERE, sizeof(tree->places));
-	tree->rowid_place = NOWHERE;
-	sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
+	sqlite3_bind_text(row, 1, tree->rows->table, -1, SQLITE_STATIC);
 	while (!code && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		const size_t column = (size_t)sqlite3_column_int(row, 0);
-		const size_t place = find_place(columns, count, (const char *)sqlite3_column_text(row, 1));
+		const size_t place = find_place(tree->rows, (const char *)sqlite3_column_text(row, 1));
 
 		code = SQLITE_OK;
-		if (sqlite3_column_int(row, 2)) {
-			tree->rowid_place = place;
-		} else if (place != NOWHERE && column < RECORD_COLUMNS_MAX) {
-			tree->places[column] = (uint8_t)place;
+		if (column >= RECORD_COLUMNS_MAX)
+			continue;
+		tree->places[column] = (uint8_t)place;
+		tree->missing[column] = sqlite3_column_int(row, 2) ? TYPE_ZERO : TYPE_NULL;
+		if (place != NOWHERE)
 			tree->column_count = column + 1;
-		}
 	}
 	sqlite3_finalize(row);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
@@ -303,18 +382,103 @@ static int read_sizes(sqlite3 *db, struct tree *tree)
 	return tree->page_size < 512 ? SQLITE_CORRUPT : SQLITE_OK;
 }
 
-int table_pages_each(sqlite3 *db, const char *table, const char *const *columns, size_t count, int64_t first,
-                     int64_t last, int (*take)(void *context, const int64_t *row), void *context)
+static int read_pages(sqlite3 *db, struct tree *tree)
 {
-	struct tree tree = { .first = first, .last = last, .take = take, .context = context };
-	const uint32_t root = table_pages_root(db, table);
-	int code = read_sizes(db, &tree);
+	int code = read_sizes(db, tree);
 
 	if (!code)
-		code = find_places(db, table, &tree, columns, count);
+		code = find_places(db, tree);
 	if (!code)
-		code = read_tree(&tree, root);
+		code = read_tree(tree, find_root(db, tree->rows->table));
 	for (size_t i = 0; i < LEVELS; i++)
-		free(tree.path[i].bytes);
+		free(tree->path[i].bytes);
+	free(tree->whole);
+	return code;
+}
+
+/* --- the functions ---------------------------------------------------------------------------------- */
+
+#define POINTER "table_pages"
+
+static void set_result(sqlite3_context *context, int code)
+{
+	if (code == SQLITE_NOMEM)
+		sqlite3_result_error_nomem(context);
+	else if (code == SQLITE_ERROR)
+		sqlite3_result_error(context, sqlite3_errmsg(sqlite3_context_db_handle(context)), -1);
+	else if (code)
+		sqlite3_result_error_code(context, code);
+}
+
+/* An aggregate function of the columns that are read. */
+static void take_row(sqlite3_context *context, int argc, sqlite3_value **values)
+{
+	struct tree *tree = sqlite3_value_pointer(values[0], POINTER);
+	int code = tree ? SQLITE_OK : SQLITE_MISUSE;
+
+	if (!code && !is_wanted(tree->rows, sqlite3_value_int64(values[1])))
+		return;
+	for (size_t i = 0, next = 1; !code && i < tree->rows->count && next < (size_t)argc; i++)
+		if (tree->rows->columns[i]) {
+			sqlite3_value *value = values[next++];
+
+			tree->row[i] = sqlite3_value_type(value) == SQLITE_NULL ? TABLE_PAGES_NULL
+			                                                        : sqlite3_value_int64(value);
+		}
+	set_result(context, code ? code : tree->take(tree->context, tree->row));
+}
+
+static void end_rows(sqlite3_context *context)
+{
+	sqlite3_result_null(context);
+}
+
+static void take_pages(sqlite3_context *context, int argc, sqlite3_value **values)
+{
+	struct tree *tree = sqlite3_value_pointer(values[0], POINTER);
+
+	(void)argc;
+	set_result(context, tree ? read_pages(sqlite3_context_db_handle(context), tree) : SQLITE_MISUSE);
+}
+
+int table_pages_add(sqlite3 *db)
+{
+	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
+	const int code =
+		sqlite3_create_function_v2(db, "takeRow", -1, flags, NULL, NULL, take_row, end_rows, NULL);
+
+	return code ? code
+	            : sqlite3_create_function_v2(db, "takePages", 1, flags, NULL, take_pages, NULL, NULL,
+	                                         NULL);
+}
+
+int table_pages_each(sqlite3 *db, const struct table_rows *rows,
+                     int (*take)(void *context, const int64_t *row), void *context)
+{
+	struct tree tree = { .rows = rows, .take = take, .context = context };
+	const bool has_pages = find_root(db, rows->table);
+	sqlite3_str *text = sqlite3_str_new(db);
+	sqlite3_stmt *row = NULL;
+
+	sqlite3_str_appendall(text, has_pages ? "SELECT takePages(?3" : "SELECT takeRow(?3");
+	for (size_t i = 0; !has_pages && i < rows->count; i++)
+		if (rows->columns[i])
+			sqlite3_str_appendf(text, ", %s", rows->columns[i]);
+	sqlite3_str_appendall(text, ")");
+	if (!has_pages)
+		sqlite3_str_appendf(text, " FROM %s WHERE %s BETWEEN ?1 AND ?2", rows->table,
+		                    rows->columns[0]);
+	char *sql = sqlite3_str_finish(text);
+	int code = sql ? sqlite3_prepare_v2(db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+
+	sqlite3_free(sql);
+	if (!code) {
+		sqlite3_bind_int64(row, 1, rows->first);
+		sqlite3_bind_int64(row, 2, rows->last);
+		code = sqlite3_bind_pointer(row, 3, &tree, POINTER, NULL);
+	}
+	if (!code && (code = sqlite3_step(row)) == SQLITE_ROW)
+		code = SQLITE_OK;
+	sqlite3_finalize(row);
 	return code;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a table of integers, read from the pages of its file: SQL takes six times as long for a row.
+ * The numbers in the rows of a table, read from the pages of its file: SQL takes six times as long for a row.
+ * If the file has a log or a writer (it is not open as immutable), or a temporary view or table has the name,
+ * SQL reads them.
  */
 #pragma once
 
@@ -8,15 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of the table's first page. 0: its rows can be read with SQL only, because the file has a log or
- * a writer (it is not open as immutable), or because a temporary view or table has the name. */
-uint32_t table_pages_root(sqlite3 *db, const char *table);
+#define TABLE_PAGES_COLUMNS_MAX 63
+#define TABLE_PAGES_NULL INT64_MIN
 
-#define TABLE_PAGES_COLUMNS_MAX 32
+/* Which rows and columns are read. */
+struct table_rows {
+	const char *table;
+	const char *const
+		*columns;    /* the first is the rowid's; one that is NULL is not read, its value is 0 */
+	size_t count;        /* of them, at most TABLE_PAGES_COLUMNS_MAX */
+	int64_t first, last; /* rowids */
+	const int64_t *ids;  /* if not NULL: only these rows, in this order */
+	size_t id_count;
+};
 
-/* Calls `take` for the rows with these rowids, in their order, with the values of `count` columns, at most
- * TABLE_PAGES_COLUMNS_MAX, until it returns something else than SQLITE_OK. A column has the value 0 if its
- * name is NULL, or if the row was written before the table had it. Returns what `take` returned,
- * SQLITE_CORRUPT, or an error of memory or of reading. */
-int table_pages_each(sqlite3 *db, const char *table, const char *const *columns, size_t count, int64_t first,
-                     int64_t last, int (*take)(void *context, const int64_t *row), void *context);
+/* Gives the connection the functions by which rows are read; while no statement is running. An SQLite result.
+ */
+int table_pages_add(sqlite3 *db);
+
+/* Calls `take` for the rows in the order of their rowids, with the values of the columns, until it returns
+ * something else than SQLITE_OK, and returns that, SQLITE_CORRUPT, or an error of memory or of reading; the
+ * connection has the message. Texts are 0. */
+int table_pages_each(sqlite3 *db, const struct table_rows *rows,
+                     int (*take)(void *context, const int64_t *row), void *context);

@@ -24,8 +24,9 @@
 
 #include "base/text.h"
 #include "base/vector.h"
-#include "cmd/file/words.h"
 #include "cmd/file/stack_frames.h"
+#include "cmd/file/table_pages.h"
+#include "cmd/file/words.h"
 #include "cmd/line/nearest.h"
 #include "cmd/ui/complain.h"
 #include "cmd/ui/progress.h"
@@ -215,7 +216,7 @@ static bool adopt(sqlite3 *db, const char *path)
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else if (add_functions(db, &error) != SQLITE_OK) {
 		complain("%s: %s", path, error ? error : "out of memory");
-	} else if (words_add(db) != SQLITE_OK ||
+	} else if (words_add(db) != SQLITE_OK || table_pages_add(db) != SQLITE_OK ||
 	           stack_frames_add(db, trace_file_space(db), &find_file(db)->frames) != SQLITE_OK) {
 		complain("%s: %s", path, sqlite3_errmsg(db));
 	} else {
