@@ -101,6 +101,8 @@ with open(sys.argv[1], 'wb', buffering=0) as ended:
 OVERFLOWING = """
 import os, sqlite3, sys, time
 if os.fork():
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
     os._exit(0)
 os.setsid()
 db = sqlite3.connect(':memory:')
@@ -221,11 +223,16 @@ class Alone(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at last%'"), [(1,)])
 
     def test_losses_of_a_daemon(self):
-        """They are in the file when it has ended. The collector was stopped, and the daemon did not wait for it."""
-        begun, go, ended = (os.path.join(self.folder, name) for name in ("begun", "go", "ended"))
-        subprocess.run(self.arguments(PYTHON, "-c", OVERFLOWING, begun, go, ended,
-                                      options=(*EVERY_RUN, "--setting", "trace_log_ring_bytes=65536")),
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300, check=True)
+        """They are in the file when it has ended, and the command's last line says so. The collector was stopped, and the daemon
+        did not wait for it."""
+        begun, go, ended, said = (os.path.join(self.folder, name) for name in ("begun", "go", "ended", "said"))
+        with open(said, "w", encoding="utf-8") as file:
+            subprocess.run(self.arguments(PYTHON, "-c", OVERFLOWING, begun, go, ended,
+                                          options=(*EVERY_RUN, "--setting", "trace_log_ring_bytes=65536")),
+                           stdout=subprocess.DEVNULL, stderr=file, timeout=300, check=True)
+        with open(said, encoding="utf-8") as file:
+            self.assertEqual(file.read().splitlines()[-1], "queryprof: 1 process still runs, and recording continues until it ends. "
+                             "To see what was stored and lost by then: queryprof report " + self.trace)
         wait_until(lambda: os.path.exists(begun), "the daemon")
         pid = self.collector()
         os.kill(pid, signal.SIGSTOP)

@@ -212,6 +212,11 @@ struct collection *rings_finish(void)
 	return &rings.collection;
 }
 
+size_t rings_left(void)
+{
+	return rings.guests.count;
+}
+
 /* A process of its own: nobody waits for it, and no terminal's signal reaches it. */
 static bool daemonize(void)
 {

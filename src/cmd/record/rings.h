@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "store/collector.h"
@@ -23,6 +24,9 @@ void rings_watch(const char *path, int64_t max_bytes);
 /* Ends it. All that was recorded before the call is stored afterwards. collection_fold() follows, before this
  * process has a child. */
 struct collection *rings_finish(void);
+
+/* After it: how many processes go on being recorded. */
+size_t rings_left(void);
 
 /* Then: goes on storing in a process of its own until the last process of the recording is gone;
  * `is_any_left` says whether one runs, and `at_end` is called at the end, both there. Returns in the calling

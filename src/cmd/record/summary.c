@@ -216,6 +216,15 @@ static void tell_content(const struct recording *recording, const struct summary
 	tell_findings(recording, found);
 }
 
+/* Nobody may read a terminal when they end. */
+static void tell_left(size_t left)
+{
+	complain("%zu process%s, and recording continues until %s. To see what was stored and lost by then: "
+	         "queryprof report %s",
+	         left, left == 1 ? " still runs" : "es still run", left == 1 ? "it ends" : "they end",
+	         recording_path);
+}
+
 void summary_print(const struct recording *recording, const char *program, int status)
 {
 	struct summary found = { .losses = recording->collection->losses };
@@ -255,6 +264,8 @@ void summary_print(const struct recording *recording, const char *program, int s
 		explain_refused("not recorded");
 	tell_losses(&found.losses);
 	explain_confinement(recording_path);
+	if (program && rings_left() && (found.samples || found.queries || found.is_late))
+		tell_left(rings_left());
 }
 
 void summary_embed_later(const char *path)
