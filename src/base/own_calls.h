@@ -85,13 +85,13 @@ enum own_loss {
 	X(fallocate, BY_STORE | BY_START, LOST_NOTHING) /* room in the trace file; the ring's memory */              \
 	X(fchmod, BY_STORE, LOST_NOTHING) /* the trace file's rights */                                              \
 	X(fchown, BY_STORE, LOST_NOTHING) /* the same */                                                             \
-	X(fcntl, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* locks of the trace file; seals; dup */              \
+	X(fcntl, BY_HOST | BY_STORE | BY_START, LOST_CHILDREN) /* locks of the trace file; seals; dup */             \
 	X(fdatasync, BY_STORE, LOST_NOTHING) /* stored rows survive the machine */                                   \
 	X(flock, BY_STORE, LOST_NOTHING) /* whose a temporary folder is */                                           \
 	X(fstat, BY_HOST | BY_STORE, LOST_NOTHING) /* which file a descriptor is of */                               \
 	X(fstatfs, BY_STORE, LOST_NOTHING) /* which kind of file system the trace file is on */                      \
 	X(fsync, BY_STORE, LOST_NOTHING) /* as fdatasync */                                                          \
-	X(ftruncate, BY_STORE | BY_START, LOST_NOTHING) /* the size of the trace file, of the ring's memory */       \
+	X(ftruncate, BY_STORE | BY_START, LOST_CHILDREN) /* the size of the trace file, of the ring's memory */      \
 	X(futex, BY_HOST | BY_STORE, LOST_NOTHING) /* locks; waking the flusher */                                   \
 	X(getcwd, BY_STORE | BY_START, LOST_NOTHING) /* a trace file with a relative path */                         \
 	X(getdents64, BY_HOST | BY_STORE, LOST_NOTHING) /* names in a folder */                                      \
@@ -105,7 +105,7 @@ enum own_loss {
 	X(lseek, BY_HOST | BY_STORE, LOST_NOTHING) /* folders that are read again */                                 \
 	X(madvise, BY_HOST | BY_STORE | BY_THREAD, LOST_NOTHING) /* memory goes back */                              \
 	X(membarrier, BY_HOST | BY_STORE, LOST_NOTHING) /* a lock that belongs to one thread is taken over */        \
-	X(memfd_create, BY_START, LOST_NOTHING) /* the ring's memory, or the command makes it */                     \
+	X(memfd_create, BY_START, LOST_CHILDREN) /* the ring's memory */                                             \
 	X(mkdirat, BY_STORE, LOST_NOTHING) /* the folder of a temporary trace file */                                \
 	X(mmap, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* memory; the trace file's index */                    \
 	X(mprotect, BY_HOST | BY_STORE | BY_THREAD, LOST_MODULES) /* slots of the linker that are read-only */       \
@@ -114,8 +114,8 @@ enum own_loss {
 	X(nanosleep, BY_HOST | BY_STORE, LOST_NOTHING) /* a wait for a thread that begins */                         \
 	X(newfstatat, BY_HOST | BY_STORE, LOST_NOTHING) /* which file a path or descriptor is of */                  \
 	X(openat, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* the trace file; files with names of code */        \
-	X(pidfd_open, BY_START, LOST_NOTHING) /* the command sees the process's end, or opens it */                  \
-	X(ppoll, BY_HOST | BY_START, LOST_NOTHING) /* a host's poll() is whole; the command's response */            \
+	X(pidfd_open, BY_START, LOST_NOTHING) /* the command sees the process's end, or looks for it */              \
+	X(ppoll, BY_HOST, LOST_NOTHING) /* a host's poll() is whole */                                               \
 	X(prctl, BY_HOST | BY_STORE, LOST_NOTHING) /* names of threads; whether there is a filter */                 \
 	X(pread64, BY_HOST | BY_STORE, LOST_NOTHING) /* the trace file; ELF files */                                 \
 	X(prlimit64, BY_HOST | BY_STORE, LOST_NOTHING) /* bounds of the stack, of files */                           \
@@ -124,7 +124,6 @@ enum own_loss {
 	X(pwrite64, BY_HOST | BY_STORE, LOST_NOTHING) /* the trace file; code that is patched */                     \
 	X(read, BY_HOST | BY_STORE | BY_START, LOST_NOTHING) /* files in /proc */                                    \
 	X(readlinkat, BY_STORE, LOST_NOTHING) /* links in the trace file's path */                                   \
-	X(recvmsg, BY_START, LOST_CHILDREN) /* the ring's memory, from the command */                                \
 	X(rseq, BY_THREAD, LOST_NOTHING) /* the begin of a thread, by libc */                                        \
 	X(rt_sigaction, BY_HOST, LOST_TIMERS) /* the handler; a signal handed to the host's action */                \
 	X(rt_sigpending, BY_HOST, LOST_NOTHING) /* a signal that a write of ours raised */                           \

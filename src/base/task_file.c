@@ -43,14 +43,6 @@ bool task_file_read_process(const char *name, char *text, size_t size)
 	return read_file("self", name, text, size);
 }
 
-bool task_file_read_other(int process, const char *name, char *text, size_t size)
-{
-	char folder[32];
-
-	snprintf(folder, sizeof(folder), "%d", process);
-	return read_file(folder, name, text, size);
-}
-
 char task_file_state(const char *stat)
 {
 	const char *name_end = strrchr(stat, ')'); /* the name may hold anything */

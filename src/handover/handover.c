@@ -2,14 +2,12 @@
 #include "handover/handover.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bounded_wait.h"
+#include "base/clock.h"
 #include "base/environment.h"
-#include "base/task_file.h"
 #include "collect/ring_reader.h"
 #include "process/fork.h"
 #include "handover/shared_ring.h"
@@ -25,51 +23,6 @@ static struct {
 static bool is_done;
 static bool is_key_known;
 static const char *refusal; /* constant; NULL: no command expects the ring, or it has it */
-
-/* Room for the descriptors of a message. */
-union control {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
-};
-
-bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count)
-{
-	union control control = { .header = { .cmsg_level = SOL_SOCKET,
-		                              .cmsg_type = SCM_RIGHTS,
-		                              .cmsg_len = CMSG_LEN(count * sizeof(int)) } };
-	struct iovec text = { .iov_base = (void *)bytes, .iov_len = size };
-	struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1 };
-
-	if (count) {
-		memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-	}
-	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
-}
-
-int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVER_DESCRIPTORS])
-{
-	union control control;
-	struct iovec text = { .iov_base = bytes, .iov_len = size };
-	struct msghdr message = {
-		.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	ssize_t received = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	const struct cmsghdr *header = received >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	int count = 0;
-
-	/* With room for one header, and as many as fit in. */
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-		count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
-	}
-	if (received == (ssize_t)size && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
-		return count;
-	while (count)
-		close(descriptors[--count]);
-	return -1;
-}
 
 socklen_t handover_address(const struct handover_key *of, enum handover_socket which,
                            struct sockaddr_un *address)
@@ -88,21 +41,32 @@ socklen_t handover_address(const struct handover_key *of, enum handover_socket w
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size + 1);
 }
 
-static bool find_peer(int to, struct ucred *peer)
-{
-	socklen_t size = sizeof(*peer);
-
-	return syscall(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, peer, &size) == 0;
-}
-
 /* When the command has ended anybody can take the abstract name, and would get the text of all queries. The
  * command's user is this process's, or root, from whom it got its own; in a user namespace the kernel gives
  * the number that the command's user has there. */
 static bool is_command(int to)
 {
 	struct ucred peer;
+	socklen_t size = sizeof(peer);
 
-	return find_peer(to, &peer) && (peer.uid == 0 || peer.uid == geteuid());
+	return syscall(SYS_getsockopt, to, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static bool has_no_descriptors(void)
+{
+	return errno == EMFILE || errno == ENFILE;
+}
+
+#define NO_DESCRIPTORS "it can open no more descriptors (ulimit -n)"
+
+static const char *refused_memory(void)
+{
+	return has_no_descriptors() ? NO_DESCRIPTORS
+	       : errno == EFBIG     ? "the limit of file sizes (ulimit -f) is smaller than the shared memory"
+	       : errno == ENOMEM || errno == ENOSPC
+	               ? "no memory is left"
+	               : "the kernel or a seccomp filter refuses it shared memory (memfd_create)";
 }
 
 /* Does not block, because the command has a queue. -1: refused, or the command has ended. */
@@ -110,8 +74,8 @@ static int connect_to_command(void)
 {
 	int to = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (to < 0 && (errno == EMFILE || errno == ENFILE))
-		refusal = "it can open no more descriptors (ulimit -n)";
+	if (to < 0 && has_no_descriptors())
+		refusal = NO_DESCRIPTORS;
 	for (int i = 0; to >= 0 && i < HANDOVER_SOCKETS; i++)
 		if (connect(to, (struct sockaddr *)&sockets[i].address, sockets[i].size) == 0 &&
 		    is_command(to))
@@ -121,97 +85,52 @@ static int connect_to_command(void)
 	return -1;
 }
 
-/* The connection; -1: refused. */
-static int send_message(struct handover_message message, const int *descriptors, size_t count)
+static bool send_message(int to, const int *descriptors, size_t count)
 {
-	int to = connect_to_command();
+	union handover_control control = { .header = { .cmsg_level = SOL_SOCKET,
+		                                       .cmsg_type = SCM_RIGHTS,
+		                                       .cmsg_len = CMSG_LEN(count * sizeof(int)) } };
+	struct handover_message text = { .sent_ns = clock_ns(CLOCK_BOOTTIME) };
+	struct iovec part = { .iov_base = &text, .iov_len = sizeof(text) };
+	struct msghdr message = { .msg_iov = &part,
+		                  .msg_iovlen = 1,
+		                  .msg_control = &control,
+		                  .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
 
-	memcpy(message.key, key, sizeof(key));
-	if (to >= 0 && !handover_send(to, &message, sizeof(message), descriptors, count)) {
+	memcpy(text.key, key, sizeof(key));
+	memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(text);
+}
+
+/* Whether the command receives it. */
+static bool send_memory(int memory)
+{
+	const int to = connect_to_command();
+	const int process = to >= 0 ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
+	const int descriptors[] = { [HANDOVER_RING] = memory, [HANDOVER_PROCESS] = process };
+	const bool is_sent = to >= 0 && send_message(to, descriptors, process >= 0 ? 2 : 1);
+
+	if (process >= 0)
+		close(process);
+	if (to >= 0)
 		close(to);
-		to = -1;
-	}
-	return to;
+	return is_sent;
 }
 
-/* By a signal. A debugger may stop a single thread, which need not be the one that responds. False, too, if
- * this process cannot see the command in /proc. */
-static bool is_command_stopped(int to)
-{
-	char text[64];
-	struct ucred peer;
-
-	if (!find_peer(to, &peer))
-		return false;
-	task_file_read_other(peer.pid, "stat", text, sizeof(text));
-	return task_file_state(text) == 'T';
-}
-
-BOUNDED_WAIT_DEFINE(for_memory, "a process that cannot make its memory: the command has made it",
-                    BOUND_MS(HANDOVER_WAIT_MS), "the command, with the memory, or its end");
-
-/* As ppoll(). Timed by the kernel, and the host's signals wait meanwhile: no handler must run. */
-static long await_response(int from)
-{
-	const uint64_t all = ~0ull;
-	uint64_t waited = 0, next = BOUND_MS(1);
-	long ready;
-
-	do {
-		struct pollfd polled = { .fd = from, .events = POLLIN };
-		struct timespec left = timespec_of_ns(next); /* the kernel changes it */
-
-		ready = syscall(SYS_ppoll, &polled, 1, &left, &all, sizeof(all));
-		waited += next;
-		next *= 2;
-	} while (ready == 0 && waited < for_memory.limit_ns && !is_command_stopped(from));
-	return ready;
-}
-
-/* The memory that the command has made; -1: none, see `refusal`. */
-static int await_memory(int from)
-{
-	int descriptors[HANDOVER_DESCRIPTORS], count = 0;
-	const long ready = await_response(from);
-	char byte;
-
-	refusal = ready == 0 ? "the command did not answer" : "it received no memory from the command";
-	if (ready == 1)
-		count = handover_receive(from, &byte, 1, descriptors);
-	while (count > 1)
-		close(descriptors[--count]);
-	return count == 1 ? descriptors[0] : -1;
-}
-
-static void close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-/* Memory that the command also has; -1: there is none. The process does not wait for memory that
- * it makes itself. */
+/* Memory that the command has, too; -1: refused. */
 static int share_memory(size_t size)
 {
-	const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	int memory = process >= 0 ? shared_ring_memory(size) : -1;
-	const int descriptors[] = { [HANDOVER_PROCESS] = process, [HANDOVER_RING] = memory };
-	bool is_requested = memory < 0;
-	int to;
+	int memory = shared_ring_memory(size);
 
-	refusal = "none of its sockets is reachable";
-	to = send_message((struct handover_message){ .memory_bytes = is_requested ? size : 0 }, descriptors,
-	                  is_requested ? 0 : HANDOVER_DESCRIPTORS);
-	if (to >= 0 && is_requested)
-		memory = await_memory(to);
-	is_done = to >= 0 && memory >= 0;
-	if (is_done)
+	refusal = memory < 0 ? refused_memory() : "none of its sockets is reachable";
+	is_done = memory >= 0 && send_memory(memory);
+	if (is_done) {
 		refusal = NULL;
-	else
-		close_if_open(memory);
-	close_if_open(to);
-	close_if_open(process);
-	return is_done ? memory : -1;
+	} else if (memory >= 0) {
+		close(memory);
+		memory = -1;
+	}
+	return memory;
 }
 
 bool handover_is_done(void)

@@ -7,14 +7,13 @@
  * mounts, and the one in the file system from other network namespaces. The environment has a key of
  * 32 digits, which names both, and the folder of the second one. The message is the key, so that the
  * command accepts only processes of the recording. It carries two descriptors: the shared ring
- * (handover/shared_ring.h) and a pidfd. The process keeps neither of them open.
+ * (handover/shared_ring.h) and a pidfd. The process keeps neither of them open, and waits for nothing.
  *
- * A process that cannot make both requests the memory, because RLIMIT_FSIZE is smaller, or a seccomp
- * filter or the kernel refuses one of them. Its message has the size and no descriptor. The command
- * opens the pidfd of its peer, or before Linux 5.3 its folder in /proc, and its response carries the
- * memory's descriptor. The process waits for the response at most HANDOVER_WAIT_MS.
+ * If the process has no pidfd (Linux 5.3, a seccomp filter), the command looks for its peer in /proc.
  *
- * If any of this is refused, the process is not recorded, and `record` reports that at its end.
+ * If anything else is refused, the process is not recorded, and `record` reports that at its end. One
+ * reason is RLIMIT_FSIZE: the memory is a file. Memory that the command makes for such a process would
+ * have to be waited for.
  */
 #pragma once
 
@@ -46,15 +45,13 @@ struct handover_key {
 #define SYS_pidfd_open 434
 #endif
 
-enum handover_descriptor { HANDOVER_PROCESS, HANDOVER_RING, HANDOVER_DESCRIPTORS };
-
-/* 1 + 2 + 4 + ... + 256: after each of these times the process looks whether the command is stopped, and
- * waits no longer then. A command that runs responds immediately, from a thread that stores nothing. */
-#define HANDOVER_WAIT_MS 511
+/* The last one may be missing. */
+enum handover_descriptor { HANDOVER_RING, HANDOVER_PROCESS, HANDOVER_DESCRIPTORS };
 
 struct handover_message {
 	char key[HANDOVER_KEY_SIZE];
-	uint64_t memory_bytes; /* of a ring that is requested; 0: none is */
+	uint64_t sent_ns; /* of CLOCK_BOOTTIME: if a process with its number began later, the sender has ended
+	                   */
 };
 
 struct ring;
@@ -83,12 +80,11 @@ const char *handover_is_refused(void);
  * handover_ring(). */
 void handover_on_fork(void (*adopt)(struct ring *ring));
 
-/* Sends the bytes with so many descriptors, without waiting. */
-bool handover_send(int to, const void *bytes, size_t size, const int *descriptors, size_t count);
-
-/* Receives so many bytes, without waiting, and up to HANDOVER_DESCRIPTORS descriptors, whose number it
- * returns; -1: something else came, or nothing. */
-int handover_receive(int from, void *bytes, size_t size, int descriptors[HANDOVER_DESCRIPTORS]);
+/* Room for the descriptors of a message. */
+union handover_control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(HANDOVER_DESCRIPTORS * sizeof(int))];
+};
 
 /* The socket that the key names. Returns the length of the address. The second half of the key, which other
  * users cannot see, is the name in the file system: when the command has ended, nobody else can take its

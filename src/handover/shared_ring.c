@@ -177,24 +177,15 @@ static struct ring *fill(uint64_t position)
 	return ring_init(here.memory + PAGE_BYTES, here.ring_bytes, position);
 }
 
-static size_t size_for(size_t ring_bytes, size_t statements)
-{
-	return statements_offset(ring_memory_bytes(ring_bytes)) + statement_memory_bytes(statements);
-}
-
 size_t shared_ring_size(size_t ring_bytes)
 {
-	return size_for(ring_bytes, statement_stats_max());
+	return statements_offset(ring_memory_bytes(ring_bytes)) +
+	       statement_memory_bytes(statement_stats_max());
 }
 
 size_t shared_ring_size_here(void)
 {
 	return here.memory ? here.size : 0;
-}
-
-bool shared_ring_is_size(size_t size)
-{
-	return size >= size_for(RING_MIN_BYTES, 0) && size <= size_for(RING_MAX_BYTES, STATEMENTS_MAX_MOST);
 }
 
 struct ring *shared_ring_make(size_t ring_bytes, int fd)
@@ -220,8 +211,7 @@ struct ring *shared_ring_make(size_t ring_bytes, int fd)
 	return ring;
 }
 
-/* Through the mapping, because a write to the descriptor is subject to RLIMIT_FSIZE. The modules
- * are those of the parent, unless it already has others. */
+/* The modules are those of the parent, unless it already has others. */
 static void copy_log(char *memory)
 {
 	const struct module_log *log = (const struct module_log *)log_here();

@@ -23,9 +23,6 @@ struct ring;
  * memory is never overcommitted, all its pages are allocated. */
 int shared_ring_memory(size_t size);
 
-/* Whether some process's memory has that size. */
-bool shared_ring_is_size(size_t size);
-
 /* --- in the process whose ring it is ------------------------------------------------- */
 
 /* How many bytes of memory a process with such a ring shares. */

@@ -295,7 +295,6 @@ SYSTEM_CALL(int, connect, (int fd, const struct sockaddr *address, socklen_t siz
             size)
 SYSTEM_CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), SYS_sendmsg, fd, message,
             flags)
-SYSTEM_CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), SYS_recvmsg, fd, message, flags)
 
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {

@@ -6,10 +6,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* A pidfd, or a folder that `is_asked`. -1: refused, or the process does not wait any more, and its number
- * may be another process's. */
-int guest_process_open(int connection, bool *is_asked);
+/* A pidfd, or a folder that `is_asked`; -1, which `is_asked`, too: the process has ended. `sent_ns` as in
+ * its message. */
+int guest_process_open(int connection, uint64_t sent_ns, bool *is_asked);
 
 /* Of a folder. */
 bool guest_process_has_ended(int folder);

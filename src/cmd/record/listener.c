@@ -6,13 +6,13 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/vector.h"
 #include "cmd/record/guest_process.h"
 #include "cmd/record/sockets.h"
-#include "handover/shared_ring.h"
 
 /* After a refused accept(): for want of descriptors. */
 #define NAP_NS 10000000
@@ -54,25 +54,27 @@ static void accept_connections(void)
 	}
 }
 
-/* What a process cannot make itself. False: refused, or it is gone. */
-static bool make_descriptors(struct guest *guest, int connection, size_t size)
+/* The number of descriptors, which are the guest's; -1: something else came, or nothing. */
+static int receive_message(int from, struct handover_message *received, struct guest *guest)
 {
-	int *process = &guest->descriptors[HANDOVER_PROCESS], *memory = &guest->descriptors[HANDOVER_RING];
+	union handover_control control;
+	struct iovec part = { .iov_base = received, .iov_len = sizeof(*received) };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t size = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	const struct cmsghdr *header = size >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	int count = 0;
 
-	*process = guest_process_open(connection, &guest->is_asked);
-	*memory = *process >= 0 && shared_ring_is_size(size) ? shared_ring_memory(size) : -1;
-	if (*memory >= 0 && handover_send(connection, "", 1, memory, 1))
-		return true;
-	guest_close(guest);
-	return false;
-}
-
-static bool handle_message(struct guest *guest, int connection, const struct handover_message *message,
-                           int count)
-{
-	if (count == HANDOVER_DESCRIPTORS)
-		return message->memory_bytes == 0;
-	return count == 0 && make_descriptors(guest, connection, message->memory_bytes);
+	/* With room for one header, and as many as fit in. */
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(guest->descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
+	}
+	return size == sizeof(*received) && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&
+	                       memcmp(received->key, listener.sockets.key.digits, HANDOVER_KEY_SIZE) == 0
+	               ? count
+	               : -1;
 }
 
 static bool announce(const struct guest *guest)
@@ -88,14 +90,13 @@ static bool announce(const struct guest *guest)
 static void receive(int connection)
 {
 	struct handover_message message;
-	struct guest guest = { .is_asked = false };
-	int count = handover_receive(connection, &message, sizeof(message), guest.descriptors);
-	bool is_ours = count >= 0 && memcmp(message.key, listener.sockets.key.digits, HANDOVER_KEY_SIZE) == 0;
-	bool received = is_ours && handle_message(&guest, connection, &message, count);
+	struct guest guest = { .descriptors = { -1, -1 } };
+	const int count = receive_message(connection, &message, &guest);
 
-	while (!received && count > 0)
-		close(guest.descriptors[--count]);
-	if (received && !announce(&guest))
+	if (count == HANDOVER_RING + 1)
+		guest.descriptors[HANDOVER_PROCESS] =
+			guest_process_open(connection, message.sent_ns, &guest.is_asked);
+	if (count < HANDOVER_RING + 1 || !announce(&guest))
 		guest_close(&guest);
 	close(connection);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that accepts the processes of a recording. It stores nothing, so a process that requests its
- * memory (handover/handover.h) does not wait for a disk. The thread itself waits for no process.
+ * A thread that accepts the processes of a recording. It stores nothing, so a slow disk does not fill the
+ * queue of the sockets, from where further processes would be refused. The thread waits for no process.
  */
 #pragma once
 
