@@ -22,6 +22,7 @@ void export_reader_free(struct export_reader *reader)
 	reader_labels_free(&reader->labels);
 	vector_free(&reader->stacks);
 	vector_free(&reader->bare_stacks);
+	tally_free(&reader->blocks);
 	vector_free(&reader->waits);
 	frame_paths_free(&reader->nodes);
 	frame_paths_free(&reader->calls);
@@ -39,70 +40,76 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	reader->path = path;
 	reader->side = side;
 	reader->db = db;
+	reader->blocks = (struct tally){ .keys = 2, .width = 2 };
 	names_enter(reader->names, trace_file_space(db));
 	if (reader_labels_enter(&reader->labels, db, path, side) == SQLITE_OK &&
 	    frame_paths_open(&reader->nodes, db, sql_export_plan) &&
 	    frame_paths_open(&reader->calls, db, sql_export_call_frames) &&
 	    sqlite3_prepare_v2(db, wait_sql, -1, &reader->wait_of, NULL) == SQLITE_OK &&
-	    sqlite3_prepare_v2(db, "SELECT trace FROM stacks WHERE id = ?", -1, &reader->stack_of, NULL) ==
-	            SQLITE_OK)
+	    sqlite3_prepare_v2(db, "SELECT id, trace FROM stacks WHERE id BETWEEN ? AND ?", -1,
+	                       &reader->stacks_of, NULL) == SQLITE_OK)
 		return COMMAND_FINE;
 	return complain("%s: %s", path, sqlite3_errmsg(db));
 }
 
 void export_reader_detach(struct export_reader *reader)
 {
-	vector_free(&reader->bare_stacks); /* of this file */
+	vector_free(&reader->bare_stacks);
+	tally_free(&reader->blocks);
 	reader_labels_detach(&reader->labels);
-	sqlite3_finalize(reader->stack_of);
+	sqlite3_finalize(reader->stacks_of);
 	sqlite3_finalize(reader->wait_of);
 	frame_paths_close(&reader->nodes);
 	frame_paths_close(&reader->calls);
-	reader->stack_of = reader->wait_of = NULL;
+	reader->stacks_of = reader->wait_of = NULL;
 }
 
 /* --- stacks ------------------------------------------------------------------------ */
 
-/* NULL after a complaint. */
-static const struct export_stack *read_stack(struct export_reader *reader, int64_t id, bool is_truncated)
-{
-	sqlite3_stmt *row = reader->stack_of;
-	bool bad = false;
+#define BLOCK 16
 
-	sqlite3_bind_int64(row, 1, id);
-	/* A sample whose stack is not there still took its time. */
-	int code = sqlite3_step(row);
-	if (code != SQLITE_ROW && code != SQLITE_DONE) {
-		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
-		sqlite3_reset(row);
-		return NULL;
+/* Of the block's rows those that are not read yet, because rows next to each other are asked for sooner or
+ * later. False after a complaint. A row that is bad is left out until it is asked for. */
+static bool read_block(struct export_reader *reader, int64_t id, bool is_truncated, struct bare_stack *block)
+{
+	struct bare_stack *const asked = &block[id & (BLOCK - 1)];
+	sqlite3_stmt *row = reader->stacks_of;
+	bool bad = false, is_bad = false;
+	int code;
+
+	sqlite3_bind_int64(row, 1, id & -BLOCK);
+	sqlite3_bind_int64(row, 2, id | (BLOCK - 1));
+	while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+		struct bare_stack *bare = &block[sqlite3_column_int64(row, 0) & (BLOCK - 1)];
+
+		if (bare->stack)
+			continue;
+		bare->stack = names_stack(reader->names, run_sql_text(row, 1), is_truncated, &bad);
+		is_bad |= bare == asked && bad;
 	}
-	const struct export_stack *stack = names_stack(
-		reader->names, code == SQLITE_ROW ? run_sql_text(row, 0) : "[]", is_truncated, &bad);
-	sqlite3_reset(row);
-	if (bad)
+	if (code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	else if (is_bad)
 		complain("%s: stack %lld is not an array of addresses", reader->path, (long long)id);
-	else if (!stack)
+	/* A sample whose stack is not there still took its time. */
+	else if (!asked->stack && !(asked->stack = names_stack(reader->names, "[]", is_truncated, &bad)))
 		complain("out of memory");
-	return stack;
+	sqlite3_reset(row);
+	return code == SQLITE_DONE && asked->stack;
 }
 
-#define LOW_STACKS 1000000
-
 /* NULL after a complaint. */
-static const struct export_stack *find_bare_stack(struct export_reader *reader, int64_t id, bool is_truncated)
+static struct bare_stack *find_bare_stack(struct export_reader *reader, int64_t id, bool is_truncated)
 {
-	uint64_t words[] = { reader->side, (uint64_t)id, is_truncated };
-	const struct export_stack **stack =
-		(uint64_t)id < LOW_STACKS
-			? vector_at(&reader->bare_stacks, 2 * (size_t)id + is_truncated)
-			: index_item(&reader->stack_index, hash_words(words, 3), &reader->stacks);
+	const size_t number = tally_row(&reader->blocks, (const int64_t[]){ id & -BLOCK, is_truncated });
+	const size_t end = (number + 1) * BLOCK;
 
-	if (!stack)
+	if (number == TALLY_NONE || !vector_at(&reader->bare_stacks, end - 1)) {
 		complain("out of memory");
-	else if (!*stack)
-		*stack = read_stack(reader, id, is_truncated);
-	return stack ? *stack : NULL;
+		return NULL;
+	}
+	struct bare_stack *block = &reader->bare_stacks.items[end - BLOCK], *bare = &block[id & (BLOCK - 1)];
+	return bare->stack || read_block(reader, id, is_truncated, block) ? bare : NULL;
 }
 
 /* The frame that stands for what the thread waited for, as code that it was in: the cause and the
@@ -181,6 +188,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
                                              const struct frame_path *path, const char *leaf)
 {
 	const struct export_stack *made, **stack;
+	struct bare_stack *bare;
 	uint64_t words[] = { reader->side,
 		             (uint64_t)id,
 		             is_truncated,
@@ -191,18 +199,18 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 	size_t at, end;
 
 	if (!root[0] && !call->count && !path->count && !leaf[0]) {
-		made = find_bare_stack(reader, id, is_truncated);
-		if (made)
-			names_use(reader->names, made);
-		return made;
+		if ((bare = find_bare_stack(reader, id, is_truncated)) && !bare->is_used) {
+			bare->is_used = true;
+			names_use(reader->names, bare->stack);
+		}
+		return bare ? bare->stack : NULL;
 	}
 	stack = index_item(&reader->stack_index, hash_words(words, 7), &reader->stacks);
 	if (stack && *stack)
 		return *stack;
-	if (!(made = find_bare_stack(reader, id, is_truncated)))
+	if (!(bare = find_bare_stack(reader, id, is_truncated)))
 		return NULL;
-	stack = index_item(&reader->stack_index, hash_words(words, 7),
-	                   &reader->stacks); /* it may have moved */
+	made = bare->stack;
 	if (stack && call->count && find_host_frames(made, &at, &end))
 		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
 		                     call->functions, call->count);

@@ -8,11 +8,18 @@
 #include <sqlite3.h>
 
 #include "base/index.h"
+#include "base/tally.h"
 #include "base/vector.h"
 #include "cmd/export/frame_paths.h"
 #include "cmd/export/reader_labels.h"
 #include "export/export.h"
 #include "export/names.h"
+
+/* A row of stacks. */
+struct bare_stack {
+	const struct export_stack *stack; /* NULL: not read yet */
+	bool is_used;                     /* by a sample */
+};
 
 struct export_reader {
 	enum {
@@ -24,7 +31,9 @@ struct export_reader {
 	struct names *names;
 	struct index stack_index, wait_index; /* by side and row number; by wait */
 	VECTOR(const struct export_stack *) stacks;
-	VECTOR(const struct export_stack *) bare_stacks; /* of the file, by number, where these are low */
+	/* Of the file. */
+	struct tally blocks; /* of its stacks, by the first number, and whether they are truncated */
+	VECTOR(struct bare_stack) bare_stacks; /* by number of the block and of the row in it */
 	VECTOR(const char *) waits;
 	struct frame_paths nodes, calls;
 	int64_t weight, value; /* of all samples so far */
@@ -32,7 +41,7 @@ struct export_reader {
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
-	sqlite3_stmt *stack_of, *wait_of;
+	sqlite3_stmt *stacks_of, *wait_of;
 };
 
 /* `reader` is zeroed, but for host, and of labels for root_key, has_links and labels_read. A command_result.

@@ -402,7 +402,7 @@ const struct export_labels *reader_labels_find(struct reader_labels *reader,
 	else if (reader->labels_read != EXPORT_LABELS_ALL)
 		return find_few_labels(reader, sample);
 	struct reader_newest *newest =
-		&reader->newest[((uint64_t)read.thread * 17 + (uint64_t)read.labels) % READER_NEWEST];
+		&reader->newest[((uint64_t)read.thread * 131 + (uint64_t)read.labels) % READER_NEWEST];
 
 	if (newest->labels && newest->run == read.run && newest->thread == read.thread &&
 	    newest->set == read.labels && newest->context == read.context && newest->span == read.span)

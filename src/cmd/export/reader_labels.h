@@ -45,7 +45,7 @@ struct reader_newest {
 	int64_t run, thread, set, context, span;
 	const struct export_labels *labels; /* NULL: none yet */
 };
-#define READER_NEWEST 512
+#define READER_NEWEST 4096
 
 /* Items by key until their runs have ended. Their numbers and their memory are used again. */
 struct reader_live {
