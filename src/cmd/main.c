@@ -10,7 +10,7 @@
 
 #include "cmd/advise/node_times.h"
 #include "cmd/complete.h"
-#include "cmd/line/command.h"
+#include "cmd/file/selection.h"
 #include "cmd/line/help.h"
 #include "cmd/line/nearest.h"
 #include "cmd/line/options.h"
@@ -39,7 +39,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 	}
 	if (command->pages)
 		pager_begin();
-	return command->run(argc, argv);
+	return command_run(command, argc, argv);
 }
 
 static void complain_of_command(const char *name)

@@ -124,22 +124,18 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-static int run(int argc, char **argv)
+static int embed_names(char **argv)
+{
+	return embed_file(argv[0], PATIENCE);
+}
+
+static int list_missing(sqlite3 *db, char **argv)
 {
 	const struct output output = { .table.if_empty = "every address in a module has a name" };
 	const struct sql_parameter parameters[] = { { ":all", all }, { NULL, NULL } };
-	sqlite3 *db;
-	int result;
 
-	(void)argc;
-	if (embed_file(argv[0], PATIENCE))
-		return COMMAND_FAILED;
-	db = trace_file_open(argv[0]);
-	if (!db)
-		return COMMAND_FAILED;
-	result = run_sql(db, sql_embed_missing, parameters, &output);
-	trace_file_close(db);
-	return result;
+	(void)argv;
+	return run_sql(db, sql_embed_missing, parameters, &output);
 }
 
 const struct command command_embed = {
@@ -160,5 +156,6 @@ const struct command command_embed = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.run = run,
+	.check = embed_names,
+	.read = list_missing,
 };

@@ -103,18 +103,6 @@ int selection_check(const char *command, const struct selection *one)
 	return selection_check_time(command, "until", one->until);
 }
 
-int selection_set_text(const char *command, const char *text, struct selection *one)
-{
-	if (text && one->like) {
-		complain("%s: STATEMENT %s and --like %s exclude each other: both are a part of the text",
-		         command, text, one->like);
-		return COMMAND_MISUSED;
-	}
-	if (text)
-		one->like = text;
-	return selection_check(command, one);
-}
-
 /* (An id of the user's own may have several runs.) */
 static const struct id_kind
 	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"),
@@ -273,5 +261,42 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 		                  options ? options : " the options", path);
 		free(options);
 	}
+	return result;
+}
+
+/* --- commands that read a file ------------------------------------------------------------- */
+
+/* `text`, if the command line has it after the file, is taken as that of --like. */
+static int set_selection(const char *command, const char *text)
+{
+	if (text && selection.like) {
+		complain("%s: STATEMENT %s and --like %s exclude each other: both are a part of the text",
+		         command, text, selection.like);
+		return COMMAND_MISUSED;
+	}
+	if (text)
+		selection.like = text;
+	return selection_check(command, &selection);
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+	sqlite3 *db;
+	int result = command->check ? command->check(argv) : COMMAND_FINE;
+
+	if (!result && command->run)
+		return command->run(argc, argv);
+	if (!result && command->selects)
+		result = set_selection(command->name, argc > 1 ? argv[1] : NULL);
+	if (result)
+		return result;
+	db = command->selects ? selection_open(argv[0], &selection) : trace_file_open(argv[0]);
+	if (!db)
+		return COMMAND_FAILED;
+	if (command->selects)
+		result = selection_require(db, argv[0], &selection);
+	if (!result)
+		result = command->read(db, argv);
+	trace_file_close(db);
 	return result;
 }

@@ -23,10 +23,6 @@ char *selection_describe(const struct selection *one, const char *separator);
 /* COMMAND_MISUSED after a complaint about a time, or a label. */
 int selection_check(const char *command, const struct selection *one);
 
-/* The same of a command line with a part of the statement's text after the file, NULL: without, which is
- * taken as that of --like. */
-int selection_set_text(const char *command, const char *text, struct selection *one);
-
 /* The same for one time, NULL: none. */
 int selection_check_time(const char *command, const char *option, const char *text);
 
@@ -51,3 +47,6 @@ sqlite3 *selection_open(const char *path, const struct selection *one);
 
 /* COMMAND_FAILED, after a complaint, where the options leave no run at all. */
 int selection_require(sqlite3 *db, const char *path, const struct selection *one);
+
+/* Runs a command with its arguments. */
+int command_run(const struct command *command, int argc, char **argv);

@@ -61,6 +61,8 @@ struct command_option {
 /* --limit of the commands that print lists. */
 #define LIMIT_OPTION(variable, text) COMMAND_OPTION("limit", "N", OPTION_NUMBER, (variable), (text))
 
+struct sqlite3;
+
 struct command {
 	const char *name;
 	const char *arguments;           /* as the usage line shows them */
@@ -77,6 +79,11 @@ struct command {
 	bool wraps_command; /* options end at the first argument: the rest is another's */
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
+
+	/* Or, in place of run(), for command_run() of file/selection.h: gets its first argument open. */
+	int (*read)(struct sqlite3 *db, char **argv);
+	int (*check)(char **argv); /* before that, without a file; NULL: nothing to check */
+	bool selects; /* the file has the runs that selection_options and a second argument select */
 };
 
 extern const struct command command_advise, command_analyze, command_attach, command_check, command_diff,

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cmd/line/command.h"
+#include "cmd/file/selection.h"
 #include "cmd/line/options.h"
 #include "cmd/mcp/folders.h"
 
@@ -321,7 +321,7 @@ static _Noreturn void run_child(const struct tool *tool, int output, int count, 
 	setlocale(LC_CTYPE, "C.UTF-8"); /* JSON is UTF-8, whatever the locale is */
 	result = options_read(command, &count, words, &wants_help);
 	if (!result)
-		result = command->run(count, words);
+		result = command_run(command, count, words);
 	fflush(stdout);
 	_exit(result);
 }

@@ -8,7 +8,6 @@
 #include "cmd/file/words.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
-#include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/read/finding_list.h"
 #include "cmd/ui/terminal.h"
@@ -112,27 +111,18 @@ static int print_findings(sqlite3 *db)
 	return code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
 }
 
-static int run(int argc, char **argv)
+static int read_file(sqlite3 *db, char **argv)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
-	const bool is_text = output_is_text(format_name);
-	int result = selection_check("findings", &selection);
-	sqlite3 *db = result ? NULL : selection_open(argv[0], &selection);
+	int result = finding_list_begin(db);
 
-	(void)argc;
-	if (!db)
-		return result ? result : COMMAND_FAILED;
-	result = selection_require(db, argv[0], &selection);
-	if (!result)
-		result = finding_list_begin(db);
+	(void)argv;
 	if (!result)
 		result = finding_list_make(db);
-	if (!result)
-		result = is_text ? print_findings(db)
-		                 : run_sql(db, SELECT_FINDINGS, parameters,
-		                           &(struct output){ .format = output_format_find(format_name) });
-	trace_file_close(db);
-	return result;
+	if (result || output_is_text(format_name))
+		return result ? result : print_findings(db);
+	return run_sql(db, SELECT_FINDINGS, parameters,
+	               &(struct output){ .format = output_format_find(format_name) });
 }
 
 const struct command command_findings = {
@@ -157,5 +147,6 @@ const struct command command_findings = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.run = run,
+	.selects = true,
+	.read = read_file,
 };

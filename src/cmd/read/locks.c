@@ -51,19 +51,13 @@ static const struct table_style of_chains = {
 	.unit = "ns",
 };
 
-static int run(int argc, char **argv)
-{
-	struct output output = { .format = output_format_find(format_name),
-		                 .table = chains ? of_chains
-		                          : idle ? of_transactions
-		                                 : of_holders };
-	const char *sql = chains ? sql_lock_chains : idle ? sql_idle_transactions : sql_lock_holders;
-	char idle_ns[32] = "";
-	const struct sql_parameter parameters[] = { { ":idle_ns", idle ? idle_ns : NULL }, { NULL, NULL } };
-	int64_t ns;
-	sqlite3 *db;
+static char idle_ns[32];
 
-	(void)argc;
+static int check(char **argv)
+{
+	int64_t ns;
+
+	(void)argv;
 	if (idle && chains) {
 		complain("locks: --idle and --chains exclude each other");
 		return COMMAND_MISUSED;
@@ -75,16 +69,24 @@ static int run(int argc, char **argv)
 	}
 	if (idle)
 		snprintf(idle_ns, sizeof(idle_ns), "%" PRId64, ns);
-	db = trace_file_open(argv[0]);
-	if (!db)
-		return COMMAND_FAILED;
+	return COMMAND_FINE;
+}
+
+static int read_file(sqlite3 *db, char **argv)
+{
+	struct output output = { .format = output_format_find(format_name),
+		                 .table = chains ? of_chains
+		                          : idle ? of_transactions
+		                                 : of_holders };
+	const char *sql = chains ? sql_lock_chains : idle ? sql_idle_transactions : sql_lock_holders;
+	const struct sql_parameter parameters[] = { { ":idle_ns", idle ? idle_ns : NULL }, { NULL, NULL } };
+
+	(void)argv;
 	if (trace_file_is_pulled(db))
 		output.table.if_empty =
 			"a file from queryprof pull has no lock waits: ClickHouse has them in the view "
 			"lock_waits";
-	int result = run_sql(db, sql, parameters, &output);
-	trace_file_close(db);
-	return result;
+	return run_sql(db, sql, parameters, &output);
 }
 
 const struct command command_locks = {
@@ -118,5 +120,6 @@ const struct command command_locks = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.run = run,
+	.check = check,
+	.read = read_file,
 };

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "cmd/file/selection.h"
-#include "cmd/file/trace_file.h"
 #include "cmd/read/plan_tree.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_opcodes.h"
@@ -55,7 +54,7 @@ static int print_missing(sqlite3 *db)
 	return found;
 }
 
-static int print(sqlite3 *db, const char *path, const struct shown_type *type, const char *like)
+static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
 		                                    { ":unit", type->unit },
@@ -77,7 +76,7 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type, c
 		return complain("%s: %s of these runs", path, none);
 	}
 	if (!result) {
-		plan_tree_print_others(db, like);
+		plan_tree_print_others(db, selection.like);
 		print_missing(db);
 	}
 	if (result || !opcodes)
@@ -86,22 +85,11 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type, c
 	return run_sql(db, sql_plan_opcodes, parameters, &output);
 }
 
-static int run(int argc, char **argv)
+static int read_file(sqlite3 *db, char **argv)
 {
-	struct selection one = selection;
-
-	if (selection_set_text("plan", argc > 1 ? argv[1] : NULL, &one) != COMMAND_FINE)
-		return COMMAND_MISUSED;
-	sqlite3 *db = selection_open(argv[0], &one);
-	if (!db)
-		return COMMAND_FAILED;
 	struct shown_type type = shown_type_of(type_name);
-	int result = selection_require(db, argv[0], &one);
-	if (!result)
-		result = shown_type_read(&type, db) ? print(db, argv[0], &type, one.like)
-		                                    : shown_type_refuse(&type, "plan");
-	trace_file_close(db);
-	return result;
+
+	return shown_type_read(&type, db) ? print(db, argv[0], &type) : shown_type_refuse(&type, "plan");
 }
 
 const struct command command_plan = {
@@ -130,5 +118,6 @@ const struct command command_plan = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.run = run,
+	.selects = true,
+	.read = read_file,
 };

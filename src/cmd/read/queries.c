@@ -6,7 +6,6 @@
 
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
-#include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "sql_caller_sums.h"
 #include "sql_causes.h"
@@ -47,6 +46,16 @@ static const struct command_option options[] = {
 	OUTPUT_FORMAT_OPTION(&format_name),
 	{ 0 },
 };
+
+static bool is_by_label(void)
+{
+	return by && strncmp(by, LABEL, strlen(LABEL)) == 0;
+}
+
+static bool is_by_caller(void)
+{
+	return by && strcmp(by, CALLER) == 0;
+}
 
 /* COMMAND_MISUSED after a complaint about two options that each choose what a line is. */
 static int check_lines(const char *by_what)
@@ -100,11 +109,11 @@ static const struct lines of_statements = { .prepare = { sql_statement_lines, sq
 	                                .folds_last = 3,
 	                                .paragraphs = "cause cure" };
 
-static const struct lines *find_lines(bool by_label, bool by_caller)
+static const struct lines *find_lines(void)
 {
 	return regressed                         ? &of_changes
-	       : by_label                        ? &of_labels
-	       : by_caller                       ? &of_callers
+	       : is_by_label()                   ? &of_labels
+	       : is_by_caller()                  ? &of_callers
 	       : runs                            ? &of_runs
 	       : selection.failed && !statements ? &of_errors
 	                                         : &of_statements;
@@ -131,34 +140,27 @@ static int print(sqlite3 *db, const struct lines *lines, const struct sql_parame
 	return result ? result : run_sql(db, lines->print, parameters, &output);
 }
 
-static int run(int argc, char **argv)
+static int check(char **argv)
 {
-	const bool by_label = by && strncmp(by, LABEL, strlen(LABEL)) == 0,
-		   by_caller = by && strcmp(by, CALLER) == 0;
+	(void)argv;
+	return check_lines(is_by_label() ? "--by " LABEL "KEY" : is_by_caller() ? "--by " CALLER : NULL);
+}
+
+static int read_file(sqlite3 *db, char **argv)
+{
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
 		{ ":label", selection.label },
 		{ ":database", selection.database },
-		{ ":key", by_label ? by + strlen(LABEL) : NULL },
+		{ ":key", is_by_label() ? by + strlen(LABEL) : NULL },
 		{ ":slower", "1" },
 		{ ":for_table", output_format_find(format_name) == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
 	};
 
-	if (check_lines(by_label    ? "--by " LABEL "KEY"
-	                : by_caller ? "--by " CALLER
-	                            : NULL) != COMMAND_FINE ||
-	    selection_set_text("queries", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
-		return COMMAND_MISUSED;
-	sqlite3 *db = selection_open(argv[0], &selection);
-	if (!db)
-		return COMMAND_FAILED;
-	int result = selection_require(db, argv[0], &selection);
-	if (!result)
-		result = print(db, find_lines(by_label, by_caller), parameters);
-	trace_file_close(db);
-	return result;
+	(void)argv;
+	return print(db, find_lines(), parameters);
 }
 
 const struct command command_queries = {
@@ -225,5 +227,7 @@ const struct command command_queries = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.run = run,
+	.selects = true,
+	.check = check,
+	.read = read_file,
 };

@@ -10,7 +10,6 @@
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
-#include "cmd/file/trace_file.h"
 #include "cmd/read/finding_list.h"
 #include "cmd/read/fold_stack.h"
 #include "cmd/read/plan_tree.h"
@@ -217,22 +216,14 @@ static const char *default_type(sqlite3 *db)
 	return database_number(db, has_other_samples, 1) ? NULL : SHOWN_TYPE_WALL;
 }
 
-static int run(int argc, char **argv)
+static int read_file(sqlite3 *db, char **argv)
 {
-	if (selection_set_text("report", argc > 1 ? argv[1] : NULL, &selection) != COMMAND_FINE)
-		return COMMAND_MISUSED;
-	sqlite3 *db = selection_open(argv[0], &selection);
-	if (!db)
-		return COMMAND_FAILED;
 	struct shown_type type = shown_type_of(type_name ? type_name : default_type(db));
-	int result = selection_require(db, argv[0], &selection);
-	if (!result && fold_stack_add(db) != SQLITE_OK)
-		result = complain("out of memory");
-	if (!result)
-		result = shown_type_read(&type, db) ? print_report(db, &type)
-		                                    : shown_type_refuse(&type, "report");
-	trace_file_close(db);
-	return result;
+
+	(void)argv;
+	if (fold_stack_add(db) != SQLITE_OK)
+		return complain("out of memory");
+	return shown_type_read(&type, db) ? print_report(db, &type) : shown_type_refuse(&type, "report");
 }
 
 const struct command command_report = {
@@ -278,5 +269,6 @@ const struct command command_report = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.run = run,
+	.selects = true,
+	.read = read_file,
 };

@@ -191,9 +191,10 @@ static const struct id_kind trace_ids = {
 	{ "traces", "" }
 };
 
-static int print_trace(sqlite3 *db, const char *path, const char *given)
+static int print_trace(sqlite3 *db, char **argv)
 {
-	char *id = selection_complete_id(db, path, &trace_ids, given);
+	const char *path = argv[0];
+	char *id = selection_complete_id(db, path, &trace_ids, argv[1]);
 	struct span_tree tree = { .roots = NULL };
 	int result = COMMAND_FAILED;
 
@@ -218,19 +219,6 @@ static int print_trace(sqlite3 *db, const char *path, const char *given)
 	return result;
 }
 
-static int run(int argc, char **argv)
-{
-	sqlite3 *db = trace_file_open(argv[0]);
-	int result;
-
-	(void)argc;
-	if (!db)
-		return COMMAND_FAILED;
-	result = print_trace(db, argv[0], argv[1]);
-	trace_file_close(db);
-	return result;
-}
-
 const struct command command_trace = {
 	.name = "trace",
 	.arguments = "FILE ID [OPTION]...",
@@ -248,5 +236,5 @@ const struct command command_trace = {
 	.pages = true,
 	.arguments_min = 2,
 	.arguments_max = 2,
-	.run = run,
+	.read = print_trace,
 };

@@ -93,7 +93,7 @@ static struct moment_bases find_bases(sqlite3 *db)
 	};
 }
 
-static int print_traces(sqlite3 *db)
+static int print_traces(sqlite3 *db, char **argv)
 {
 	const struct output output = {
 		.format = output_format_find(format_name),
@@ -110,6 +110,7 @@ static int print_traces(sqlite3 *db)
 	struct time_value times[3] = { { .value = NULL } };
 	int result = read_moment("since", since, &bases, &times[0]);
 
+	(void)argv;
 	if (!result)
 		result = read_moment("until", until, &bases, &times[1]);
 	if (!result)
@@ -130,19 +131,6 @@ static int print_traces(sqlite3 *db)
 	return run_sql(db, sql_traces, parameters, &output);
 }
 
-static int run(int argc, char **argv)
-{
-	sqlite3 *db = trace_file_open(argv[0]);
-	int result;
-
-	(void)argc;
-	if (!db)
-		return COMMAND_FAILED;
-	result = print_traces(db);
-	trace_file_close(db);
-	return result;
-}
-
 const struct command command_traces = {
 	.name = "traces",
 	.arguments = "[FILE] [OPTION]...",
@@ -159,5 +147,5 @@ const struct command command_traces = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.run = run,
+	.read = print_traces,
 };

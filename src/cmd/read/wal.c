@@ -85,30 +85,21 @@ static int print_table(sqlite3 *db, const char *title, const char *sql, const ch
 	return run_sql(db, sql, parameters, &output);
 }
 
-static int run(int argc, char **argv)
+static int read_file(sqlite3 *db, char **argv)
 {
-	const bool is_text = output_is_text(format_name);
-	sqlite3 *db = trace_file_open(argv[0]);
 	int result;
 
-	(void)argc;
-	if (!db)
-		return COMMAND_FAILED;
-	if (!is_text) {
-		result = run_sql(db, "SELECT * FROM wal_story ORDER BY largest_frames DESC, database", NULL,
-		                 &(struct output){ .format = output_format_find(format_name) });
-	} else {
-		result = print_stories(db);
-		if (!result)
-			result = print_table(db, "Checkpoints, by the statements that ran them",
-			                     sql_wal_checkpoints,
-			                     "SELECT EXISTS (SELECT 1 FROM wal_checkpoints)");
-		if (!result)
-			result = print_table(db, "Frames, by the statements that appended them",
-			                     sql_wal_writers,
-			                     "SELECT EXISTS (SELECT 1 FROM wal_events WHERE event = 0)");
-	}
-	trace_file_close(db);
+	(void)argv;
+	if (!output_is_text(format_name))
+		return run_sql(db, "SELECT * FROM wal_story ORDER BY largest_frames DESC, database", NULL,
+		               &(struct output){ .format = output_format_find(format_name) });
+	result = print_stories(db);
+	if (!result)
+		result = print_table(db, "Checkpoints, by the statements that ran them", sql_wal_checkpoints,
+		                     "SELECT EXISTS (SELECT 1 FROM wal_checkpoints)");
+	if (!result)
+		result = print_table(db, "Frames, by the statements that appended them", sql_wal_writers,
+		                     "SELECT EXISTS (SELECT 1 FROM wal_events WHERE event = 0)");
 	return result;
 }
 
@@ -134,5 +125,5 @@ const struct command command_wal = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.run = run,
+	.read = read_file,
 };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../src/cmd/file/selection.h"
 #include "../../../src/cmd/line/options.h"
 #include "../../../src/cmd/ui/limits.h"
 #include "store/file/database.h"
@@ -246,7 +247,7 @@ static int run(const char *const *line)
 	count--;
 	result = options_read(command, &count, words + 1, &wants_help);
 	if (result == COMMAND_FINE)
-		result = command->run(count, words + 1);
+		result = command_run(command, count, words + 1);
 	fflush(nowhere);
 	stdout = output;
 	stderr = errors;
