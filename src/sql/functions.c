@@ -6,16 +6,18 @@
  */
 #include "sql/functions.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "sql/flame_graph.h"
+#include "base/text_sums.h"
 #include "sqlite/runs/own_statements.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/setting_change.h"
 #include "symbol/symbol.h"
 #include "frames/address.h"
+#include "frames/collapse.h"
 #include "frames/process_space.h"
 #include "frames/stack_text.h"
 
@@ -150,6 +152,76 @@ static void trace_to_text(sqlite3_context *context, int argc, sqlite3_value **ar
 		result_text(context, text);
 }
 
+/* --- flameGraph(): stacks with weights, whose names are looked up once, however often a stack came --- */
+
+static bool is_stack(const char *stack)
+{
+	struct address_reader reader = { .at = stack };
+	uint64_t address;
+	int next;
+
+	while ((next = address_reader_next(&reader, &address)) > 0)
+		;
+	return next == 0;
+}
+
+/* False: with *bad `stack` is no JSON array of addresses, without there is no memory. Either ends the
+ * aggregate. */
+static bool add_stack(struct text_sums *stacks, const char *stack, int64_t weight, bool *bad)
+{
+	size_t known = stacks->list.count;
+
+	*bad = false;
+	if (!text_sums_add(stacks, stack, weight))
+		return false;
+	*bad = stacks->list.count > known && !is_stack(stack);
+	return !*bad;
+}
+
+static bool collapse_text(struct collapse *collapse, const struct address_space *space,
+                          const struct text_sum *stack)
+{
+	struct address_reader reader = { .at = stack->text };
+	VECTOR(uint64_t) addresses = { 0 }; /* leaf first */
+	uint64_t address;
+	bool fine = true;
+
+	while (fine && address_reader_next(&reader, &address) > 0)
+		fine = vector_push(&addresses, address);
+	for (size_t i = addresses.count; fine && i-- > 0;) {
+		char *text = address_text(space, addresses.items[i]);
+		fine = text && collapse_frame(collapse, text);
+		free(text);
+	}
+	vector_free(&addresses);
+	return fine && collapse_stack(collapse, stack->sum);
+}
+
+/* The lines, with the names that the addresses have in `space`, without an end of the last one; malloc'ed,
+ * NULL: no memory. */
+static char *collapsed_lines(const struct text_sums *stacks, const struct address_space *space)
+{
+	struct collapse collapse = { 0 };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	bool written = out;
+
+	for (size_t i = 0; written && i < stacks->list.count; i++)
+		written = collapse_text(&collapse, space, &stacks->list.items[i]);
+	written = written && collapse_write(&collapse, out);
+	collapse_free(&collapse);
+	if (out && fclose(out) != 0)
+		written = false;
+	if (!written) {
+		free(text);
+		return NULL;
+	}
+	if (size)
+		text[size - 1] = 0;
+	return text;
+}
+
 static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, int64_t *weight)
 {
 	const char *text;
@@ -170,7 +242,7 @@ static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, i
 
 static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct flame_graph *graph;
+	struct text_sums *stacks; /* zeroed at first */
 	const char *trace;
 	int64_t weight = 1;
 	bool bad = false;
@@ -182,8 +254,8 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 	trace = text_argument(context, "flameGraph", argv[0]);
 	if (!trace || (argc > 1 && !weight_argument(context, argv[1], &weight)))
 		return;
-	graph = sqlite3_aggregate_context(context, sizeof(*graph)); /* zeroed at first */
-	if (!graph || !flame_graph_add(graph, trace, weight, &bad)) {
+	stacks = sqlite3_aggregate_context(context, sizeof(*stacks));
+	if (!stacks || !add_stack(stacks, trace, weight, &bad)) {
 		if (bad)
 			result_error(context,
 			             "flameGraph: '%.*s' is not a trace; expected a JSON array of integers",
@@ -196,13 +268,13 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 /* Also called, to clean up, where a step has failed. */
 static void flame_graph_final(sqlite3_context *context)
 {
-	struct flame_graph *graph = sqlite3_aggregate_context(context, 0);
+	struct text_sums *stacks = sqlite3_aggregate_context(context, 0);
 	char *text;
 
-	if (!graph)
+	if (!stacks)
 		return; /* nothing came: NULL */
-	text = flame_graph_lines(graph, space_of(context));
-	flame_graph_free(graph);
+	text = collapsed_lines(stacks, space_of(context));
+	text_sums_free(stacks);
 	if (text)
 		result_text(context, text);
 	else
