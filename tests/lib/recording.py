@@ -114,10 +114,21 @@ class Recording(unittest.TestCase):
     def arguments(self, *command, options=OPTIONS):
         return [QUERYPROF, "record", "-o", self.trace, *self.names, *options, "--", *command]
 
-    def record(self, *command, options=OPTIONS, **named):
-        done = subprocess.run(self.arguments(*command, options=options), capture_output=True, text=True,
+    def record(self, *command, options=OPTIONS, around=(), **named):
+        """`around`: a command that runs `record`."""
+        done = subprocess.run([*around, *self.arguments(*command, options=options)], capture_output=True, text=True,
                               timeout=300, check=False, **named)
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def record_answered(self, *command, **named):
+        """In a file of its own. The command has half a second to answer a process that requests its memory, for which the
+        machine may be too busy, but not each time."""
+        for _ in range(10):
+            self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+            done = self.record(*command, **named)
+            if not re.search("did not answer|could not hand its memory over", done.stderr):
+                break
         return done
 
     def rows(self, sql, *values):

@@ -114,7 +114,7 @@ class Metrics(Tool):
         with subprocess.Popen([QUERYPROF, "record", "--quiet", "-o", trace, "--", "/usr/bin/python3", "-c", program], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as process:
             pid, runs = process.stdout.readline().strip(), 0
-            for _ in range(300):
+            for _ in range(3000):
                 found = parse(self.output("metrics", pid))
                 ids = {dict(labels)["statement"] for (name, labels), _ in found.items() if name == "queryprof_statement_info" and dict(labels)["query"] == "SELECT 77 + ?"}
                 runs = sum(value for (name, labels), value in found.items() if name == "queryprof_statement_runs_total" and dict(labels)["statement"] in ids)

@@ -199,16 +199,9 @@ class Handover(Recording):
         return sorted(name for name in os.listdir(self.folder) if name.startswith("queryprof"))
 
     def expect_all(self, *program, script=WORK.replace("CONFINE", ""), arguments=(), around=(), **named):
-        """All runs are stored, and neither process has a thread of ours. The command has half a second to answer one that
-        requests its memory, for which the machine may be too busy, but not each time."""
-        for _ in range(10):
-            self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
-            command = self.arguments(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN)
-            done = subprocess.run([*around, *command], capture_output=True, text=True, timeout=300, check=False,
-                                  env={**os.environ, "TMPDIR": self.folder}, **named)
-            if not re.search("did not answer|could not hand its memory over", done.stderr):
-                break
-        self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
+        """All runs are stored, and neither process has a thread of ours."""
+        done = self.record_answered(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN, around=around,
+                                    env={**os.environ, "TMPDIR": self.folder}, **named)
         self.assertEqual((done.returncode, done.stdout), (0, "parent 1\nchild 1\n"), self.seen)
         self.assertNotRegex(done.stderr, "lost|missing", self.seen)
         for who in "parent", "child":

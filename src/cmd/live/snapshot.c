@@ -209,7 +209,7 @@ int snapshot_take(sqlite3 *db, struct live *live, struct snapshot *snapshot)
 	struct taking taking = { .db = db, .snapshot = snapshot };
 
 	*snapshot = (struct snapshot){ .now_ns = clock_ns(CLOCK_REALTIME) };
-	taking.realtime_offset_ns = snapshot->now_ns - clock_ns(CLOCK_MONOTONIC);
+	taking.realtime_offset_ns = clock_offset_ns(0);
 	taking.code = sqlite3_exec(db, sql_live_tables, NULL, NULL, NULL);
 	if (!taking.code)
 		taking.code = sqlite3_prepare_v2(db, insert_process, -1, &taking.processes, NULL);
