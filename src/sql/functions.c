@@ -14,6 +14,7 @@
 #include "base/text_sums.h"
 #include "sqlite/runs/own_statements.h"
 #include "sqlite/session/labels.h"
+#include "sqlite/session/session.h"
 #include "sqlite/session/setting_change.h"
 #include "symbol/symbol.h"
 #include "frames/address.h"

@@ -47,7 +47,7 @@
 
 #include <stddef.h>
 
-#include "sqlite/session/session.h"
+struct session;
 
 /* Needs of the session only its `db` and its settings, and neither hooks nor
  * samples. */

@@ -13,6 +13,7 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "sql/functions.h"
+#include "sqlite/session/session.h"
 #include "sqlite/library/calling.h"
 #include "store/file/schema.h"
 #include "store/store.h"
