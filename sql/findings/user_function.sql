@@ -11,7 +11,7 @@ runs AS MATERIALIZED (
 	SELECT * FROM (
 		SELECT c.hash AS hash, c.wall AS wall, q.id AS id, q.program AS program, q.first_ns AS first_ns, q.last_ns AS last_ns,
 		       max(samples_cpu + samples_real, 1) AS samples, sum(max(samples_cpu + samples_real, 1)) OVER (PARTITION BY c.hash ORDER BY samples_cpu + samples_real DESC, q.id) AS upto
-		FROM costly AS c JOIN statements AS x ON x.normalized_query_hash = c.hash JOIN queries AS q ON q.statement = x.id JOIN temp.selected AS s ON s.id = q.id)
+		FROM costly AS c CROSS JOIN statements AS x ON x.normalized_query_hash = c.hash CROSS JOIN queries AS q ON q.statement = x.id CROSS JOIN temp.selected AS s ON s.id = q.id)
 	WHERE upto - samples < 3000),
 sampled AS MATERIALIZED (
 	SELECT r.hash AS hash, r.wall AS wall, s.stack_id AS stack, g.library AS library, o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*' AS is_call, sum(value) AS ns,
