@@ -121,16 +121,6 @@ class Recording(unittest.TestCase):
         self.seen = "\nexit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr)
         return done
 
-    def record_answered(self, *command, **named):
-        """In a file of its own. The command has half a second to answer a process that requests its memory, for which the
-        machine may be too busy, but not each time."""
-        for _ in range(10):
-            self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
-            done = self.record(*command, **named)
-            if not re.search("did not answer|could not hand its memory over", done.stderr):
-                break
-        return done
-
     def rows(self, sql, *values):
         db = sqlite3.connect(self.trace)
         try:

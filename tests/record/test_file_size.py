@@ -42,7 +42,8 @@ class FileSize(Recording):
         """The shared memory is a file, too."""
         for limit in 0, 512, 100000, 3 << 20, 1 << 30:
             with self.subTest(limit=limit):
-                done = self.record_answered(*self.limited(limit, PYTHON, "-c", FORKS), options=EVERY)
+                self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+                done = self.record(*self.limited(limit, PYTHON, "-c", FORKS), options=EVERY)
                 self.assertEqual((done.returncode, done.stdout), (0, ANSWERS), self.seen)
                 is_large = limit == 1 << 30
                 self.assertEqual("the limit of file sizes (ulimit -f) is smaller than the shared memory" in done.stderr, not is_large,

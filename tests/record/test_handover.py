@@ -200,8 +200,9 @@ class Handover(Recording):
 
     def expect_all(self, *program, script=WORK.replace("CONFINE", ""), arguments=(), around=(), **named):
         """All runs are stored, and neither process has a thread of ours."""
-        done = self.record_answered(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN, around=around,
-                                    env={**os.environ, "TMPDIR": self.folder}, **named)
+        self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+        done = self.record(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN, around=around,
+                           env={**os.environ, "TMPDIR": self.folder}, **named)
         self.assertEqual((done.returncode, done.stdout), (0, "parent 1\nchild 1\n"), self.seen)
         self.assertNotRegex(done.stderr, "lost|missing", self.seen)
         for who in "parent", "child":
