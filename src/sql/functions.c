@@ -47,14 +47,14 @@ static int shown(const char *text)
 	return (int)text_fit(text, SHOWN);
 }
 
-/* Hands a malloc'ed text over; NULL gives NULL. */
+/* The result is a malloc'ed text, which SQLite frees; NULL gives NULL. */
 static void result_text(sqlite3_context *context, char *text)
 {
 	if (text)
 		sqlite3_result_text(context, text, -1, free);
 }
 
-/* The argument's text: NULL with an error, or without one when it is NULL. */
+/* The argument's text. NULL: the argument is NULL, or the result is an error. */
 static const char *text_argument(sqlite3_context *context, const char *function, sqlite3_value *argument)
 {
 	const char *text;
@@ -229,7 +229,7 @@ static bool weight_argument(sqlite3_context *context, sqlite3_value *argument, i
 
 	switch (sqlite3_value_numeric_type(argument)) {
 	case SQLITE_INTEGER:
-	case SQLITE_FLOAT: /* SQLite's way to an integer, which knows the ends of its range */
+	case SQLITE_FLOAT: /* SQLite converts it, and keeps it in the range */
 		*weight = sqlite3_value_int64(argument);
 		return true;
 	default: break;
@@ -266,14 +266,14 @@ static void flame_graph_step(sqlite3_context *context, int argc, sqlite3_value *
 	}
 }
 
-/* Also called, to clean up, where a step has failed. */
+/* Also called after a failed step, to clean up. */
 static void flame_graph_final(sqlite3_context *context)
 {
 	struct text_sums *stacks = sqlite3_aggregate_context(context, 0);
 	char *text;
 
 	if (!stacks)
-		return; /* nothing came: NULL */
+		return; /* no rows: NULL */
 	text = collapsed_lines(stacks, space_of(context));
 	text_sums_free(stacks);
 	if (text)
@@ -304,8 +304,7 @@ static void demangle(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* --- settings --------------------------------------------------------------- */
 
-/* Statements that read or change them, as queryprof's PRAGMAs become, are about the profiler
- * and stay out of its log. */
+/* Statements that read or change settings, such as those made from queryprof's PRAGMAs, are not logged. */
 
 static void result_setting(sqlite3_context *context, const struct session *session, const char *name)
 {
@@ -414,7 +413,7 @@ static const struct function {
 	{ "flameGraph", 2, flame_graph_step, flame_graph_final },
 	{ "demangle", 1, demangle, NULL },
 	{ "demangle", 2, demangle, NULL },
-	/* From here on about the connection of a host: they say nothing of a trace file. */
+	/* The others are about a host's connection, not about a trace file. */
 	{ "set_setting", 2, set_setting, NULL },
 	{ "get_setting", 1, get_setting, NULL },
 	{ "set_label", 2, set_label, NULL },
@@ -429,8 +428,8 @@ const char *functions_name_at(size_t index)
 	return NULL;
 }
 
-/* Before 3.50 SQLite holds CHECK constraints to SQLITE_DIRECTONLY only where functions
- * are deterministic: so all are, although two statements may get different results. */
+/* Before 3.50, SQLite applies SQLITE_DIRECTONLY to CHECK constraints only for deterministic functions. So all
+ * are declared deterministic, although two statements may get different results. */
 int functions_register(struct session *session, char **error)
 {
 	for (size_t i = 0; i < FUNCTIONS; i++) {

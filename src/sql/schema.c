@@ -2,18 +2,16 @@
 /*
  * How the `system` schema comes into a connection.
  *
- * A virtual table has to stand in some schema. In the host's own, to create one is
- * a write, and to read one takes its lock; as an eponymous table it still belongs to
- * the host's `main`. So the connection gets a schema more: an attached in-memory
- * database, filled by sqlite3_deserialize() with an image whose only page says
- * CREATE VIRTUAL TABLE for each table. Unlike those statements themselves that
- * works inside a transaction and outlives its rollback.
+ * A virtual table belongs to a schema. In the host's own schema, creating one would be a write, and reading
+ * one would take the schema's lock. An eponymous table belongs to the host's `main`, too. So the connection
+ * gets an additional schema: an attached in-memory database, filled by sqlite3_deserialize() with an image of
+ * one page that contains CREATE VIRTUAL TABLE for each table. Unlike these statements, the image also works
+ * inside a transaction, and remains after a rollback.
  *
  * The image is made when the library is built, by system_image.c.
  *
- * The schema's file object also brings `PRAGMA system.NAME`: SQLite offers a PRAGMA
- * that it does not know to the file. The object gets a copy of its own methods in
- * which that one question goes to the settings first.
+ * The schema's file object also makes `PRAGMA system.NAME` work, because SQLite passes an unknown PRAGMA to
+ * the file. The object gets a copy of its methods, in which a PRAGMA goes to the settings first.
  */
 #include "sql/schema.h"
 
@@ -54,7 +52,7 @@ static int inspect_pragma(void *context, int argc, char **values, char **names)
 	return 0;
 }
 
-/* Whether SQLite has a PRAGMA of that name; also when it does not say. */
+/* Whether SQLite has a PRAGMA of that name; true if it does not list them. */
 static bool is_sqlites(sqlite3 *db, const char *name)
 {
 	struct search search = { .name = name };

@@ -97,7 +97,7 @@ static int connect_table(sqlite3 *db, const struct registration *registration, s
 	return SQLITE_OK;
 }
 
-/* Whether the database has a table of that name; also when it does not say. */
+/* Whether the database has a table of that name; true if SQLite cannot tell. */
 static bool has_table(sqlite3 *db, const char *schema, const char *name)
 {
 	char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".sqlite_master WHERE name = %Q COLLATE NOCASE",
@@ -111,13 +111,13 @@ static bool has_table(sqlite3 *db, const char *schema, const char *name)
 	return found;
 }
 
-/* A database file may say CREATE VIRTUAL TABLE … USING one of these modules, too: its
- * table, which a host takes for data of its own, must not be queryprof's. */
+/* A database file may also contain CREATE VIRTUAL TABLE … USING one of these modules. The host takes that
+ * table for its own data, so it must not be one of queryprof's. */
 
 int table_connect_eponymous(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                             char **error)
 {
-	/* Without such a statement table and module have one name, and no schema has it. */
+	/* Without such a statement, table and module have the same name, which no schema contains. */
 	if (argc != 3 || strcmp(argv[0], argv[2]) || has_table(db, argv[1], argv[2]))
 		return table_refuse_create(db, aux, argc, argv, vtab, error);
 	return connect_table(db, aux, vtab);
@@ -151,7 +151,7 @@ int table_new_cursor(size_t bytes, sqlite3_vtab_cursor **cursor)
 	return *cursor ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-/* A table is the schema's as long as that is attached. SQLite has a message of its own only. */
+/* A table exists as long as its schema is attached. SQLite ignores messages of this method. */
 int table_refuse_destroy(sqlite3_vtab *vtab)
 {
 	(void)vtab;

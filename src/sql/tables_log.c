@@ -105,7 +105,7 @@ struct cursor {
 	int position[TABLE_COLUMNS_MAX]; /* column to column of the SELECT, -1: not in it */
 	int trace;                       /* the column `trace` in the SELECT */
 	bool drained, done;
-	/* The newest trace made into symbols or lines: it often comes again. */
+	/* The newest trace as symbols and as lines, because the next row often has the same. */
 	struct {
 		char *stack, *text;
 	} made[2];
@@ -168,8 +168,8 @@ static int next(sqlite3_vtab_cursor *base)
 	return fail(base->pVtab, strdup(store_cursor_error(cursor->rows)));
 }
 
-/* The value as the column's affinity would make it: SQLite does that to values that
- * it compares itself, not to those that it hands on. */
+/* Binds the value converted by the column's affinity. SQLite converts only values that it compares itself,
+ * not those that it passes to a virtual table. */
 static void bind(struct store_cursor *rows, int index, const struct column *column, sqlite3_value *value)
 {
 	int type = strcmp(column->type, "INTEGER") ? sqlite3_value_type(value)
@@ -224,8 +224,9 @@ static void write_columns(FILE *sql, struct cursor *cursor, uint64_t used)
 	cursor->trace = trace < 0 ? -1 : cursor->position[trace];
 }
 
-/* Whether the store may compare with this value of the condition. It takes no blobs, and no integer is equal
- * to one. A number may be another column's: SQLite then makes numbers of the texts. */
+/* Whether the store may compare with this value of the condition. The store does not accept blobs, and no
+ * integer is equal to one. A number may come from another column; SQLite then converts the texts to numbers.
+ */
 static bool may_hand_on(const struct cursor *cursor, const struct column *column, sqlite3_value *value)
 {
 	int type = sqlite3_value_type(value);
@@ -243,8 +244,8 @@ static bool has_session(const struct table *table)
 	return false;
 }
 
-/* Writes the SELECT of a plan; `taken` gets the column of each value that is to be
- * bound, -1 for those that are kept back. */
+/* Writes the SELECT of a plan; `taken` gets the column of each value that is to be bound, -1 for those that
+ * the store does not compare. */
 static char *make_select(struct cursor *cursor, const char *plan, int argc, sqlite3_value **argv, int *taken)
 {
 	const struct table *table = table_of(&cursor->base);
@@ -301,9 +302,9 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
 	close_rows(cursor);
 	cursor->done = true;
 	own_statements_disown(wait.context);
-	/* Once a cursor: it belongs to one run of a statement, which a subquery may
-	 * filter anew for each of a thousand rows. Records that cannot be stored in time are
-	 * missing, as they would be from any table a moment earlier. */
+	/* Once for each cursor: it belongs to one run of a statement, and a subquery may call filter() for
+	 * each of a thousand rows. Records that are not stored in time are missing, as they would be a moment
+	 * earlier. */
 	if (!cursor->drained)
 		store_drain_waiting(&wait);
 	cursor->drained = true;
@@ -377,8 +378,8 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 	return SQLITE_OK;
 }
 
-/* A row has the same number in each scan: by it SQLite finds what several scans have in common, as those of
- * an OR, or of the two passes of a RIGHT JOIN. The rows are those of a view, which has no numbers. */
+/* A row has the same number in each scan. SQLite compares the rows of several scans by it, for an OR or for
+ * the two passes of a RIGHT JOIN. The rows of a view have no numbers, so the number is a hash of the key. */
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *result)
 {
 	struct cursor *cursor = (struct cursor *)base;

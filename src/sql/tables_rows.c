@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables that are made when they are read: fill() adds all cells of the table, a cursor
- * walks over them. They are small, so no condition is pushed down to them, but for one: the
- * name of a row that an UPDATE looks for and that is not there. A setting with a wrong name
- * would be changed without a word.
+ * walks over them. They are small, so no condition is pushed down, except the name of the row
+ * that an UPDATE changes. Otherwise an UPDATE of a setting with a wrong name would change nothing
+ * and report no error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -129,8 +129,8 @@ static bool has_name(const struct cursor *cursor, const char *name)
 	return false;
 }
 
-/* Whether the statement that reads the table now is one that writes to it. That the
- * transaction has written to it is not enough: reading an unknown name is no error. */
+/* Whether the statement that reads the table also writes to it. A write by the transaction is not enough,
+ * because another statement may read an unknown name. */
 static bool is_update(const struct table_vtab *vtab)
 {
 	sqlite3 *db = vtab->session->db;

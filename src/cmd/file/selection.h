@@ -45,7 +45,7 @@ char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind 
  * a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
 
-/* COMMAND_FAILED, after a complaint, where the options leave no run at all. */
+/* COMMAND_FAILED, after a complaint, if no run matches the options. */
 int selection_require(sqlite3 *db, const char *path, const struct selection *one);
 
 /* Runs a command with its arguments. */
