@@ -281,19 +281,20 @@ static int set_selection(const char *command, const char *text)
 
 int command_run(const struct command *command, int argc, char **argv)
 {
+	const bool selects = command->shared == selection_options;
 	sqlite3 *db;
 	int result = command->check ? command->check(argv) : COMMAND_FINE;
 
 	if (!result && command->run)
 		return command->run(argc, argv);
-	if (!result && command->selects)
+	if (!result && selects)
 		result = set_selection(command->name, argc > 1 ? argv[1] : NULL);
 	if (result)
 		return result;
-	db = command->selects ? selection_open(argv[0], &selection) : trace_file_open(argv[0]);
+	db = selects ? selection_open(argv[0], &selection) : trace_file_open(argv[0]);
 	if (!db)
 		return COMMAND_FAILED;
-	if (command->selects)
+	if (selects)
 		result = selection_require(db, argv[0], &selection);
 	if (!result)
 		result = command->read(db, argv);

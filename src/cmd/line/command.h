@@ -80,10 +80,10 @@ struct command {
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */
 	int (*run)(int argc, char **argv); /* arguments alone; a command_result */
 
-	/* Or, in place of run(), for command_run() of file/selection.h: gets its first argument open. */
+	/* Or, in place of run(): command_run() of file/selection.h opens the first argument, and selects runs
+	 * if selection_options are shared. */
 	int (*read)(struct sqlite3 *db, char **argv);
 	int (*check)(char **argv); /* before that, without a file; NULL: nothing to check */
-	bool selects; /* the file has the runs that selection_options and a second argument select */
 };
 
 extern const struct command command_advise, command_analyze, command_attach, command_check, command_diff,

@@ -147,6 +147,5 @@ const struct command command_findings = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
-	.selects = true,
 	.read = read_file,
 };

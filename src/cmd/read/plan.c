@@ -118,6 +118,5 @@ const struct command command_plan = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.selects = true,
 	.read = read_file,
 };

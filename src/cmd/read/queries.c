@@ -227,7 +227,6 @@ const struct command command_queries = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.selects = true,
 	.check = check,
 	.read = read_file,
 };

@@ -269,6 +269,5 @@ const struct command command_report = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
-	.selects = true,
 	.read = read_file,
 };
