@@ -66,6 +66,24 @@ class Sums(Tool):
         self.db.commit()
         return json.loads(self.output(*arguments, "--format", "json"))
 
+    def test_runs_of_more_than_a_page(self):
+        """They are read from the file's pages, and by SQL while the file has a log: both find the same."""
+        self.insert_statement(1, "SELECT count(*) FROM orders")
+        for ms, size in ((10, 5), (20, 4050), (30, 4096), (40, 100000), (50, 5)):
+            run = self.insert_run(1, ms, query_id="x" * size + str(ms), expanded_query="y" * size, result_rows=ms)
+            self.insert_samples(run, ms)
+        self.db.commit()
+        commands = ("queries",), ("queries", "--min-duration", "15ms"), ("queries", "--runs"), ("report",)
+        alone = [self.output(*command, self.trace) for command in commands]
+        statement, = self.rows("queries", self.trace)
+        self.assertEqual((statement["logged"], statement["rows"]), (5, 150), statement)
+        self.db.execute("PRAGMA journal_mode = wal").fetchall()
+        self.db.execute("PRAGMA wal_autocheckpoint = 0")
+        self.insert_run(1, 0, finished=0)  # the last one is in the log: not a run that has ended
+        self.db.execute("DELETE FROM queries WHERE finished = 0")
+        self.db.commit()
+        self.assertEqual([self.output(*command, self.trace) for command in commands], alone)
+
     def test_programs_of_a_plan(self):
         """A node's number is an address: it is another one in each program."""
         self.insert("plans", plan_hash=5, plan="SCAN orders\n")
