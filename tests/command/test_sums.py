@@ -84,6 +84,22 @@ class Sums(Tool):
         self.db.commit()
         self.assertEqual([self.output(*command, self.trace) for command in commands], alone)
 
+    def test_real_numbers(self):
+        """They count as SQLite converts them to integers, whether the rows come from the file's pages or, while it has a log, from SQL."""
+        self.insert_statement(1, "SELECT count(*) FROM orders")
+        for rows, steps in ((2.5, 1), (-2.5, 2), (1e300, 3), (-1e300, 4), (7, 1.5)):
+            self.insert_samples(self.insert_run(1, 10, result_rows=rows, vm_steps=steps), 10, size=0.5)
+        self.db.commit()
+        commands = ("queries",), ("queries", "--runs"), ("report",), ("export", "--format", "collapsed", "-o", "-")
+        alone = [self.output(*command, self.trace) for command in commands]
+        self.assertEqual(self.rows("queries", self.trace)[0]["logged"], 5)
+        self.db.execute("PRAGMA journal_mode = wal").fetchall()
+        self.db.execute("PRAGMA wal_autocheckpoint = 0")
+        self.insert_run(1, 0, finished=0)
+        self.db.execute("DELETE FROM queries WHERE finished = 0")
+        self.db.commit()
+        self.assertEqual([self.output(*command, self.trace) for command in commands], alone)
+
     def test_programs_of_a_plan(self):
         """A node's number is an address: it is another one in each program."""
         self.insert("plans", plan_hash=5, plan="SCAN orders\n")

@@ -91,7 +91,7 @@ struct source {
 	uint64_t used, read; /* columns */
 };
 
-/* SQLITE_NOMEM: no memory. */
+/* An SQLite result. */
 static int find_exception(struct source *source, const int64_t *row, int64_t *word)
 {
 	const bool has_failed = row[ROW_COLUMNS + COLUMN_exception_code];
@@ -103,9 +103,8 @@ static int find_exception(struct source *source, const int64_t *row, int64_t *wo
 		text = (const char *)sqlite3_column_text(source->exception_of, 0);
 	const uint32_t number = interner_number(&source->texts, text ? text : "");
 	*word = number;
-	if (has_failed)
-		sqlite3_reset(source->exception_of);
-	return number == INTERNER_NO_MEMORY ? SQLITE_NOMEM : SQLITE_OK;
+	const int code = has_failed ? sqlite3_reset(source->exception_of) : SQLITE_OK;
+	return number == INTERNER_NO_MEMORY ? SQLITE_NOMEM : code;
 }
 
 /* The value of a column that is none of queries. An SQLite result. */

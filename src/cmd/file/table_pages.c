@@ -12,6 +12,7 @@
  */
 #include "cmd/file/table_pages.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static const struct type {
 	{ 4, 32, -1, 0 },
 	{ 6, 16, -1, 0 },
 	{ 8, 0, -1, 0 },
-	{ 0, 0, -1, 0 },
+	{ 8, 0, 0, 0 }, /* see integer_at() */
 	{ 0, 0, 0, 0 },
 	{ 0, 0, 0, 1 },
 };
@@ -135,6 +136,18 @@ enum {
 /* A value begins in its record, so that many bytes at most are read beyond the end, which a page has room
  * for. */
 #define BEYOND sizeof(uint64_t)
+
+/* Of a REAL, as SQLite converts it. Not a number: SQLite takes it as NULL. */
+static int64_t integer_at(const uint8_t *value)
+{
+	const uint64_t word = word_at(value);
+	double real;
+
+	memcpy(&real, &word, sizeof(real));
+	if (isnan(real))
+		return TABLE_PAGES_NULL;
+	return real >= 0x1p63 ? INT64_MAX : real < -0x1p63 ? INT64_MIN : (int64_t)real;
+}
 
 /* A record: the size of its head and the types of its columns, then their values. */
 static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, const uint8_t *end)
@@ -161,10 +174,12 @@ static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, cons
 			value += size;
 			continue;
 		}
-		if (number >= TYPES || number == TYPE_REAL)
+		if (number >= TYPES)
 			return SQLITE_CORRUPT;
 		const struct type *const type = &types[number];
 		row[tree->places[i]] = ((int64_t)word_at(value) >> type->shift & type->mask) | type->other;
+		if (number == TYPE_REAL)
+			row[tree->places[i]] = integer_at(value);
 		value += type->size;
 		if (value > end)
 			return SQLITE_CORRUPT;
