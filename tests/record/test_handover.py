@@ -258,6 +258,13 @@ class Handover(Recording):
         """The command finds the process by its number."""
         self.expect_all(script=WORK.replace("CONFINE", CONFINE), arguments=numbers("pidfd_open"))
 
+    def test_no_pidfd_in_time_namespace(self):
+        """Its clock is behind the command's, by which it seems to have sent its message before it began."""
+        with open("/proc/uptime", encoding="utf-8") as file:
+            half = int(float(file.read().split()[0])) // 2
+        script = WORK.replace("CONFINE", CONFINE).replace("    work('child')", "    import time\n    time.sleep(0.3)\n    work('child')")
+        self.expect_all(*self.namespace("-T", "-f", "--boottime", str(-half)), script=script, arguments=numbers("pidfd_open"))
+
     def test_no_memory(self):
         """A process that cannot make its memory goes on, and the reason is said."""
         refused = "samples missing, refused 1 time: %s\n"

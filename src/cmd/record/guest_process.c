@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,7 +21,19 @@ static int open_folder(pid_t process)
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* By the same clock. */
+/* Whether it has the command's clock: in another time namespace (Linux 5.6) CLOCK_BOOTTIME differs. */
+static bool has_same_clock(pid_t process)
+{
+	struct stat here, there;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)process);
+	if (stat("/proc/self/ns/time", &here))
+		return true;
+	return stat(path, &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+/* By that clock. */
 static uint64_t began_ns(pid_t process)
 {
 	return process_start_ticks(process) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
@@ -37,7 +50,8 @@ int guest_process_open(int connection, uint64_t sent_ns, bool *is_asked)
 	*is_asked = process < 0;
 	if (*is_asked)
 		process = open_folder(peer.pid);
-	if (process >= 0 && began_ns(peer.pid) > sent_ns) { /* the number is another process's now */
+	/* The number is another process's now. */
+	if (process >= 0 && began_ns(peer.pid) > sent_ns && has_same_clock(peer.pid)) {
 		close(process);
 		process = -1;
 		*is_asked = true;
