@@ -24,8 +24,9 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "wire/handover_message.h"
+
 #define HANDOVER_VARIABLE "QUERYPROF_RECORD_KEY"
-#define HANDOVER_KEY_SIZE 32
 
 /* Which of the sockets. */
 enum handover_socket { HANDOVER_ABSTRACT, HANDOVER_PATH, HANDOVER_SOCKETS };
@@ -44,15 +45,6 @@ struct handover_key {
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
-
-/* The last one may be missing. */
-enum handover_descriptor { HANDOVER_RING, HANDOVER_PROCESS, HANDOVER_DESCRIPTORS };
-
-struct handover_message {
-	char key[HANDOVER_KEY_SIZE];
-	uint64_t sent_ns; /* of CLOCK_BOOTTIME: if a process with its number began later, the sender has ended
-	                   */
-};
 
 struct ring;
 

@@ -49,7 +49,6 @@ WAITS_IN = {
     "base/bounded_wait.c": {"futex_wait", "sched_yield"},
     "base/lock.c": {"futex_wait"},  # a mutex's holder, and what is done once, by another thread
     "base/loader.c": {"dl_iterate_phdr"},  # a forked child finds that lock taken
-    "handover/handover.c": {"ppoll"},  # in the list
     "sqlite/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
 }
 HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}
