@@ -103,6 +103,9 @@ class Documents(unittest.TestCase):
                 seen.append(line)
             elif not re.search(r"[0-9…]", line) and line.strip():
                 words = line.split()
+                # A busy machine may need more than the second that `record` looks for findings.
+                if "what changes that" in line and "finding what to change takes longer" in output:
+                    continue
                 self.assertTrue(any(each.split()[:len(words)] == words for each in output.splitlines()), (line, output))
         self.assertGreater(len(seen), 2)
         # What the reader is to find.
