@@ -135,13 +135,13 @@ while True:
     except sqlite3.OperationalError:
         break
     time.sleep(0.01)
-# Of the busy handler's sleeps the first 13 are 0.4 s.
-def switches():
-    with open(f"/proc/{c.pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("voluntary"))
-least = switches() + 16
-while switches() < least:
+def state():
+    with open(f"/proc/{c.pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+# It sleeps for its lock: from now on it waits.
+while state() != "S":
     time.sleep(0.01)
+time.sleep(0.5)
 cursor.close(); c.wait()
 """
 
