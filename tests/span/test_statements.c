@@ -652,13 +652,16 @@ static void of_backups_checkpoints_and_blobs(void **state)
 		unlink(other);
 	}
 	/* sqlite3_close(), of the copy, is one too if it had to wait for its turn. */
-	assert_string_equal(ask_text("SELECT group_concat(s.operation_name, ' ') FROM (SELECT s.* FROM "
-	                             "span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id WHERE "
-	                             "r.operation_name = 'maintenance' AND s.operation_name NOT LIKE "
-	                             "'wait:%' AND s.operation_name <> 'sqlite3_close()' "
-	                             "ORDER BY s.start_time_ns) AS s"),
-	                    "sqlite3_backup_step(main) between steps sqlite3_wal_checkpoint_v2(main) "
-	                    "sqlite3_blob_open(main.files.content)");
+	assert_string_equal(
+		ask_text("SELECT group_concat(s.operation_name || iif(s.unended, ' unended', '') || "
+	                 "iif(s.query_id = '' AND s.operation_name <> 'between steps', ' without a row', "
+	                 "''), ' ') FROM (SELECT s.* FROM "
+	                 "span_log AS s JOIN span_log AS r ON s.parent_span_id = r.span_id WHERE "
+	                 "r.operation_name = 'maintenance' AND s.operation_name NOT LIKE "
+	                 "'wait:%' AND s.operation_name <> 'sqlite3_close()' "
+	                 "ORDER BY s.start_time_ns) AS s"),
+		"sqlite3_backup_step(main) between steps sqlite3_wal_checkpoint_v2(main) "
+		"sqlite3_blob_open(main.files.content)");
 	/* The same record as query_log's, and no other clock. */
 	assert_int_equal(
 		ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
