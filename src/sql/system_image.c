@@ -43,7 +43,7 @@ static const char marks_sql[] =
 	" ('plan_times', 'COLUMN_SEARCHED', 'query_id'),"
 	" ('plan_times', 'COLUMN_KEY', 'query_id plan_hash node total_ms samples session_id')";
 
-/* The type of an expression is that of its CAST; without one it is a text. */
+/* An expression of a view has the type of its CAST. Without a CAST it is TEXT. */
 static const char columns_sql[] =
 	"SELECT printf('\t{ \"%s\", \"%s\", %s },', name,"
 	" CASE type WHEN 'INT' THEN 'INTEGER' WHEN '' THEN 'TEXT' ELSE type END,"

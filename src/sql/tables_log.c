@@ -244,8 +244,8 @@ static bool has_session(const struct table *table)
 	return false;
 }
 
-/* Writes the SELECT of a plan; `taken` gets the column of each value that is to be bound, -1 for those that
- * the store does not compare. */
+/* Writes the SELECT of a plan; `taken` receives the column of each value that the caller binds, or -1
+ * if the store does not compare it. */
 static char *make_select(struct cursor *cursor, const char *plan, int argc, sqlite3_value **argv, int *taken)
 {
 	const struct table *table = table_of(&cursor->base);

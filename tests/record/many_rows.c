@@ -4,8 +4,8 @@
  * microseconds a row each; in the middle a row takes long, another one sleeps, and the program sleeps between
  * two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the
  *first step's beginning to the last one's end, how long the sleeps and the long row were, the CPU time of all
- * of it; and how long it was disturbed: inside but not in the function, where the clocks around the call have
- * what those in the wrapper may not have, and anywhere.
+ * of it; and how long it was interrupted: first inside sqlite3_step() but outside the function, where only
+ *the clocks around the call may include the interruption, then in all.
  *
  *	many_rows ROWS SEED
  */

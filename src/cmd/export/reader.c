@@ -68,8 +68,8 @@ void export_reader_detach(struct export_reader *reader)
 
 #define BLOCK 16
 
-/* Of the block's rows those that are not read yet, because rows next to each other are asked for sooner or
- * later. False after a complaint. A row that is bad is left out until it is asked for. */
+/* Reads the rows of the block that were not read yet, because an export needs most of them. A bad row is
+ * skipped until the export needs it. False after a complaint. */
 static bool read_block(struct export_reader *reader, int64_t id, bool is_truncated, struct bare_stack *block)
 {
 	struct bare_stack *const asked = &block[id & (BLOCK - 1)];

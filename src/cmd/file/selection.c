@@ -266,7 +266,7 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 
 /* --- commands that read a file ------------------------------------------------------------- */
 
-/* `text`, if the command line has it after the file, is taken as that of --like. */
+/* `text` is the argument after the file, or NULL. It means the same as --like TEXT. */
 static int set_selection(const char *command, const char *text)
 {
 	if (text && selection.like) {

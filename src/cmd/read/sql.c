@@ -88,7 +88,7 @@ static const char *const modes[] = {
 	[OUTPUT_LINE] = "line",
 };
 
-/* A word between double quotes, where the shell knows backslashes. */
+/* Writes a word in double quotes, in which the shell of sqlite3 reads backslash escapes. */
 static void write_word(FILE *to, const char *text)
 {
 	putc('"', to);
