@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "cmd/file/embed.h"
 #include "cmd/file/selection.h"
@@ -192,7 +191,6 @@ static void tell_finding(const char *line)
 static void tell_findings(const struct recording *recording, const struct summary *found)
 {
 	const struct selection all = { 0 };
-	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	sqlite3 *db;
 	bool is_made;
 
@@ -206,7 +204,7 @@ static void tell_findings(const struct recording *recording, const struct summar
 	free(complain_detach());
 	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
 		complain("what changes that: queryprof findings %s", recording_path);
-	else if (!is_made && clock_ns(CLOCK_MONOTONIC) - began >= FINDINGS_SECONDS * NS_PER_S)
+	else if (!is_made && progress_is_late())
 		complain("finding what to change takes longer than %d s: queryprof findings %s",
 		         FINDINGS_SECONDS, recording_path);
 	trace_file_close(db);

@@ -4,7 +4,6 @@
  */
 #include "cmd/ui/progress.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -106,12 +105,17 @@ static int on_sqlite_progress(void *context)
 {
 	(void)context;
 	show_if_due();
-	return progress.limit_ns && clock_ns() >= progress.limit_ns; /* 0: go on */
+	return progress_is_late(); /* 0: go on */
 }
 
 void progress_watch(sqlite3 *db)
 {
 	sqlite3_progress_handler(db, STEPS, on_sqlite_progress, NULL);
+}
+
+bool progress_is_late(void)
+{
+	return progress.limit_ns && clock_ns() >= progress.limit_ns;
 }
 
 void progress_limit(int seconds)

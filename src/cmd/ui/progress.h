@@ -9,6 +9,7 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 void progress_begin(const char *doing); /* "reading samples"; stays valid */
@@ -27,3 +28,4 @@ void progress_watch(sqlite3 *db);
 
 /* From now on such statements end as interrupted once so many seconds have passed. */
 void progress_limit(int seconds);
+bool progress_is_late(void); /* they have */
