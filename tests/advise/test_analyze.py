@@ -106,9 +106,15 @@ class Analyze(unittest.TestCase):
         self.assertGreaterEqual([row["verdict"] for row in rows].count("no difference"), len(rows) - 2, rows)
 
     def test_difference(self):
-        """One of about 20 % is found."""
-        rows = self.rows_of("SELECT sum(v) FROM t WHERE id < 10000", "--against", "SELECT sum(v) FROM t WHERE id < 12000", "--against",
-                            "SELECT sum(v) FROM t WHERE id < 8000", seconds="12s")
+        """One of about 20 % is found; on a machine that disturbs too much for that, the error says so."""
+        for _ in range(4):
+            rows = self.rows_of("SELECT sum(v) FROM t WHERE id < 10000", "--against", "SELECT sum(v) FROM t WHERE id < 12000", "--against",
+                                "SELECT sum(v) FROM t WHERE id < 8000", seconds="12s")
+            for row in rows:
+                is_certain = abs(row["difference"]) >= max(3 * row["difference_error"], 0.01)
+                self.assertEqual(row["verdict"], "no difference" if not is_certain else "slower" if row["difference"] > 0 else "faster", rows)
+            if max(row["difference_error"] for row in rows) < 0.03:
+                break
         self.assertEqual([row["verdict"] for row in rows], ["slower", "faster"], rows)
 
     def test_refused(self):
