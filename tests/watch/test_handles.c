@@ -12,6 +12,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static void load_too(sqlite3 *db, const char *path)
+{
+	char *error = NULL;
+
+	sqlite3_enable_load_extension(db, 1);
+	if (sqlite3_load_extension(db, path, "sqlite3_queryprof_init", &error))
+		fail_msg("%s", error);
+}
+
 /* --- memory at chosen addresses ----------------------------------------------------- */
 
 static sqlite3_mem_methods usual;
@@ -26,13 +35,16 @@ static bool is_chosen(const void *memory)
 	return (const char *)memory >= arena && (const char *)memory < arena + ARENA_BYTES;
 }
 
+static int least = CONNECTION_BYTES; /* smaller ones are not put there */
+static size_t step;                  /* to the next address; 0: none follows */
+
 static void *chosen_malloc(int size)
 {
 	void *memory = chosen;
 
-	if (!memory || size < CONNECTION_BYTES || size > CHOSEN_BYTES)
+	if (!memory || size < least || size > CHOSEN_BYTES)
 		return usual.xMalloc(size);
-	chosen = NULL;
+	chosen = step ? chosen + step : NULL;
 	return memory;
 }
 
@@ -52,7 +64,9 @@ static int chosen_size(void *memory)
 
 static void *chosen_realloc(void *memory, int size)
 {
-	return is_chosen(memory) ? NULL : usual.xRealloc(memory, size);
+	if (!is_chosen(memory))
+		return usual.xRealloc(memory, size);
+	return size <= CHOSEN_BYTES ? memory : NULL;
 }
 
 static void choose_addresses(void)
@@ -169,16 +183,46 @@ static void test_addresses_used_again(void **state)
 		pthread_join(threads[i], NULL);
 }
 
-/* --- two libraries ----------------------------------------------------------------------- */
-
-static void load_too(sqlite3 *db, const char *path)
+static int note_statement(void *statement, int count, char **values, char **names)
 {
-	char *error = NULL;
-
-	sqlite3_enable_load_extension(db, 1);
-	if (sqlite3_load_extension(db, path, "sqlite3_queryprof_init", &error))
-		fail_msg("%s", error);
+	(void)count, (void)values, (void)names;
+	*(char **)statement = (char *)sqlite3_next_stmt(*(sqlite3 **)statement, NULL);
+	return 0;
 }
+
+/* sqlite3_exec() frees its statement without a call of sqlite3_finalize(). */
+static void test_backup_at_a_statement(void **state)
+{
+	sqlite3 *from = host_open(""), *to = host_open(""), *observer;
+	void *statement = from;
+	sqlite3_backup *backup;
+
+	(void)state;
+	host_exec(from, "CREATE TABLE t(x)");
+	sqlite3_db_config(from, SQLITE_DBCONFIG_LOOKASIDE, NULL, 0, 0);
+	chosen = arena;
+	least = 1;
+	step = CHOSEN_BYTES;
+	assert_int_equal(sqlite3_exec(from, "SELECT 1", note_statement, &statement, NULL), SQLITE_OK);
+	assert_true(is_chosen(statement));
+	chosen = statement;
+	step = 0;
+	backup = sqlite3_backup_init(to, "main", from, "main");
+	least = CONNECTION_BYTES;
+	assert_ptr_equal(backup, statement);
+	assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+	sqlite3_close(to);
+	sqlite3_close(from);
+	observer = host_open("");
+	load_too(observer, host_library());
+	assert_int_equal(host_int(observer, "SELECT count(*) FROM system.query_log WHERE query = "
+	                                    "'sqlite3_backup_step(main)'"),
+	                 1);
+	sqlite3_close(observer);
+}
+
+/* --- two libraries ----------------------------------------------------------------------- */
 
 static void test_two_copies(void **state)
 {
@@ -205,9 +249,8 @@ static void test_two_copies(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_connection),
-		cmocka_unit_test(test_closed_connection),
-		cmocka_unit_test(test_addresses_used_again),
+		cmocka_unit_test(test_no_connection),        cmocka_unit_test(test_closed_connection),
+		cmocka_unit_test(test_addresses_used_again), cmocka_unit_test(test_backup_at_a_statement),
 		cmocka_unit_test(test_two_copies),
 	};
 

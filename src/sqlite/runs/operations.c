@@ -125,6 +125,9 @@ void operation_opened(struct run_call *call, const void *handle, int rc)
 		operation_end(call, rc);
 		return;
 	}
+	/* sqlite3_exec() frees statements unseen: the ended run of one at this address would be found first.
+	 */
+	runs_drop_ended(handle);
 	if (leave_run(call))
 		run_move(call->run, handle);
 	call_leave(&call->call);
