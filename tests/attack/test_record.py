@@ -15,7 +15,7 @@ from recording import *
 
 ALARMS = os.path.abspath(sys.argv.pop(1))
 # No samples: the lines alone are counted.
-EVERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
+EVERY = ("--cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=0", "--off-cpu", "0")
 COUNTED = """
 import resource, sqlite3, sys, time
 db = sqlite3.connect(':memory:')
@@ -25,6 +25,9 @@ def count(queries):
 """
 ALL = 300
 WAITING = COUNTED + "print('ready', flush=True)\nsys.stdin.readline()\ncount(%d)\n" % ALL
+# Each query waits, and so has a sample.
+WAITED = WAITING.replace("def count", "db.create_function('nap', 0, lambda: time.sleep(0.001))\ndef count").replace(
+    "*/ 1'", "*/ nap()'")
 STORED = COUNTED + "count(%d)\nprint('ready', flush=True)\nsys.stdin.readline()\n" % ALL
 LIMITED = COUNTED + "count(1)\nresource.setrlimit(int(sys.argv[1]), (int(sys.argv[2]),) * 2)\ncount(%d)\n" % (ALL - 1)
 # How long the end of a process takes that has queries to store: the shortest, of as many as a busy machine needs for
@@ -103,9 +106,9 @@ class Attacked(Recording):
         self.assertIn("queryprof: record: ", done.stderr)
         self.assertRegex(done.stderr, "File too large|disk I/O error")
 
-    def meanwhile(self, harm, *program):
+    def meanwhile(self, harm, *program, options=EVERY):
         """What the program printed after harm() to the file, which it waited for, and what the command said."""
-        process = subprocess.Popen(self.arguments(PYTHON, "-c", *program, options=EVERY), stdin=subprocess.PIPE,
+        process = subprocess.Popen(self.arguments(PYTHON, "-c", *program, options=options), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(process.stdout, "the program's first line"), "ready\n")
         wait_until(self.has_views, "the file")
@@ -161,6 +164,14 @@ class Attacked(Recording):
                     " WHERE s.query LIKE 'SELECT /* counted%'")[0][0]
                 # The end of the connection is a line where it took a millisecond.
                 self.assertIn(stored + self.lost(err), (ALL, ALL + 1), self.seen)
+
+    def test_table_dropped_that_samples_need(self):
+        """A batch with a sample cannot be stored. The command cannot count the file's content, and reports the losses."""
+        _, err = self.meanwhile(lambda db: db.execute("DROP TABLE samples"), WAITED, options=EVERY[:-1] + ("10us",))
+        self.assertIn("no such table: samples", err, self.seen)
+        stored = self.rows("SELECT count(*) FROM queries JOIN statements AS s ON s.id = statement"
+                           " WHERE s.query LIKE 'SELECT /* counted%'")[0][0]
+        self.assertGreaterEqual(stored + self.lost(err), 2 * ALL, self.seen)
 
     def test_table_dropped_when_all_is_stored(self):
         """Nothing is lost later. What the command cannot read it says."""

@@ -39,6 +39,7 @@ struct summary {
 	char *callers;   /* whose programs' lines are not known, NULL: of none */
 	bool has_stacks; /* of any recording: there are names to look up */
 	bool is_late;    /* and its numbers are not known */
+	bool is_damaged; /* which was said */
 };
 
 /* Takes note of how a statement on the file has ended. Its head was in order: if the statement fails,
@@ -47,8 +48,9 @@ static void note_end(sqlite3 *db, int code, struct summary *summary)
 {
 	if (code == SQLITE_INTERRUPT)
 		summary->is_late = true;
-	if (code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_INTERRUPT)
+	if (code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_INTERRUPT || summary->is_damaged)
 		return;
+	summary->is_damaged = true;
 	char *error = database_error(db, recording_path);
 	complain("%s, so its content is unknown", error ? error : recording_path);
 	free(error);
@@ -129,6 +131,8 @@ static bool summarize(const struct recording *recording, struct summary *summary
 	if (!db)
 		return false;
 	progress_limit(SUMMARY_SECONDS);
+	/* First: a loss is also reported if the rest cannot be counted. */
+	sum_losses(db, recording, summary);
 	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
 	if (row)
 		sqlite3_bind_int64(row, sqlite3_bind_parameter_index(row, ":before"), recording->before);
@@ -143,7 +147,6 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		summary->has_stacks = sqlite3_column_int(row, 4);
 		if (sqlite3_column_type(row, 5) != SQLITE_NULL)
 			summary->programs = text_format(" (%s)", (const char *)sqlite3_column_text(row, 5));
-		sum_losses(db, recording, summary);
 		if (summary->samples) /* only their statements are to have plans */
 			sum_plans(db, recording, summary);
 		sum_callers(db, recording, summary);
