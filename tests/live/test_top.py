@@ -28,6 +28,8 @@ class Terminal:
         self.master, self.slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.slave)
+        self.before[3] |= termios.NOFLSH  # the kernel sends ^C's signal, and then flushes what its receiver has printed
+        termios.tcsetattr(self.slave, termios.TCSANOW, self.before)
         self.seen = b""
         self.lines = []
         self.process = subprocess.Popen([QUERYPROF, *arguments], stdin=self.slave, stdout=self.slave, stderr=subprocess.PIPE,
