@@ -100,10 +100,13 @@ class Analyze(unittest.TestCase):
         self.assertEqual((row["verdict"], row["pragma"], row["same_rows"]), ("slower", "automatic_index=0", 1), row)
 
     def test_no_difference(self):
-        """The same twice: it may be wrong once in 20."""
+        """The same twice: it may be wrong once in 20. What disturbs the first way for a while is in all of its differences."""
         words = [word for _ in range(8) for word in ("--against", "SELECT sum(v) FROM t WHERE k < 500")]
-        rows = self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s") + self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s")
-        self.assertGreaterEqual([row["verdict"] for row in rows].count("no difference"), len(rows) - 2, rows)
+        for _ in range(4):
+            rows = [row for _ in range(2) for row in self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s")]
+            if [row["verdict"] for row in rows].count("no difference") >= len(rows) - 2:
+                return
+        self.fail(rows)
 
     def test_difference(self):
         """One of about 20 % is found; on a machine that disturbs too much for that, the error says so."""

@@ -504,21 +504,26 @@ static void other_profiler(void)
 	tell_metrics(db);
 }
 
-/* Sampled more often than some machines can handle. */
+/* Sampled more often than some machines can handle. The shortest of the runs: a processor that is taken away
+ * counts as CPU time of the thread on some virtual machines. */
 static void short_period(void)
 {
-	struct timespec start, end;
+	double least = 0;
 	sqlite3 *db = open_db();
 
 	ask(db, "SELECT 1");
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++) {
+		struct timespec start;
+		double took;
+
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
 		CHECK(ask(db,
 		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) "
 		          "SELECT /* often */ count(*) FROM c") == 100000);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-	fprintf(stderr, "cpu %lld\n",
-	        (end.tv_sec - start.tv_sec) * 1000000000ll + end.tv_nsec - start.tv_nsec);
+		took = seconds_since(CLOCK_THREAD_CPUTIME_ID, &start);
+		least = i && least < took ? least : took;
+	}
+	fprintf(stderr, "cpu %.0f\n", least * 1e9);
 	tell_metrics(db);
 }
 

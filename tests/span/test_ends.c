@@ -184,7 +184,7 @@ static void fork_inside(void **state)
 			QP_SPAN("grandchild");
 		}
 		qp_trace_end();
-		if (!code && qp_flush(10000))
+		if (!code && qp_flush(60000))
 			code = 3;
 		_exit(code);
 	}

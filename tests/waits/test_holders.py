@@ -17,7 +17,8 @@ import hangs
 
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 
-# `waits(child)` returns once the child has slept several times since it said that it begins.
+# `waits(child)` returns once the child has slept so often since it said that it begins that most sleeps were for its
+# lock, and few for the disk.
 COMMON = textwrap.dedent("""
     import os, sqlite3, subprocess, sys, time
     def connect(name):
@@ -27,10 +28,9 @@ COMMON = textwrap.dedent("""
             return next(int(line.split()[1]) for line in status if line.startswith("voluntary"))
     def waits(child):
         child.stdout.readline()
-        least = switches(child.pid) + 5
+        least = switches(child.pid) + 24
         while switches(child.pid) < least:
             time.sleep(0.01)
-        time.sleep(0.3)
     def child(*arguments):
         return subprocess.Popen([sys.executable, sys.argv[0], *arguments], stdout=subprocess.PIPE)
 """)
