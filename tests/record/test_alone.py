@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under `record` the program carries hooks, a handler and a ring, and the command alone writes.
 
-usage: test_alone.py QUERYPROF"""
+usage: test_alone.py QUERYPROF HELD_READER: a library whose processes cannot read one environment"""
 
 import re
 
@@ -10,6 +10,8 @@ import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
+
+HELD_READER = os.path.abspath(sys.argv.pop(1))
 
 # What the process has before and behind its queries, and in a child: threads, descriptors, maps of files.
 SELF = """
@@ -147,10 +149,6 @@ class Alone(Recording):
 
     def test_stopped_command(self):
         """The program waits for nothing. What its ring had room for is stored later."""
-        try:
-            os.close(os.pidfd_open(os.getpid()))
-        except OSError:
-            self.skipTest("before Linux 5.3 a process asks the command for its memory")
         process = subprocess.Popen(self.arguments(PYTHON, "-c", "import os; os.kill(os.getppid(), 19)\n" + MANY, "500",
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(process.stdout, "the program's end"), "ended\n")
@@ -249,6 +247,21 @@ class Alone(Recording):
         self.assertIn(stored + lost, range(3000, 3005))
         report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
         self.assertRegex(report.stdout, r"(?m)^lost +{:,} .*the ring was full".format(lost))
+
+    def test_an_environment_that_cannot_be_read(self):
+        """Its process may be inside exec(). The command skips it after a second, and finds the processes after it."""
+        with subprocess.Popen(["sleep", "1000"]) as held:
+            self.addCleanup(held.kill)
+            environment = {**os.environ, "HELD_PROCESS": str(held.pid), "LD_PRELOAD": HELD_READER}
+            done = self.record("true", env=environment)
+            self.assertEqual(done.returncode, 0, self.seen)
+            self.assertNotIn("still runs", done.stderr)
+            done = self.record("sh", "-c", "sleep 1000 > /dev/null 2>&1 & echo $!", env=environment)
+            left = int(done.stdout)
+            self.assertIn("process %d still runs; recording begins with its first query" % left, done.stderr)
+            os.kill(left, signal.SIGKILL)
+            wait_until(lambda: self.collector() is None, "the collector's end")
+            held.kill()
 
     def test_from_inside(self):
         """The extension shows what is stored so far, and the file stays the command's."""

@@ -21,6 +21,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
+#include "cmd/record/environments.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/ui/program.h"
 #include "recorder/mark.h"
@@ -164,52 +165,14 @@ void explain_confinement(const char *path)
 
 /* --- processes that are left -------------------------------------------------------------- */
 
-/* Whether `wanted` is in the file. Of a stranger's process: none of it is kept. */
-static bool has_bytes(int fd, const char *wanted, size_t size)
-{
-	char bytes[16384] = { 0 }; /* the first 0 is before the first text */
-	size_t kept = 1, all;
-	ssize_t got;
-
-	while ((got = read(fd, bytes + kept, sizeof(bytes) - kept)) > 0) {
-		all = kept + (size_t)got;
-		if (memmem(bytes, all, wanted, size))
-			return true;
-		kept = all < size ? all : size - 1;
-		memmove(bytes, bytes + all - kept, kept);
-	}
-	return false;
-}
-
-static bool is_of_recording(pid_t process, const char *wanted, size_t size)
-{
-	FILE *file = process_file(process, 0, "environ");
-	bool found = file && has_bytes(fileno(file), wanted, size);
-
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /* A process that still runs and has the preload; 0: none. */
 static int find_process(void)
 {
-	/* With the 0 that ends the text, and in place of the first byte the one that ends the text before it.
-	 */
-	char *wanted = text_format("-QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
-	DIR *processes = wanted ? process_folder(0, NULL) : NULL;
-	size_t size = wanted ? strlen(wanted) + 1 : 0;
-	pid_t found;
+	char *line = text_format("QUERYPROF_RECORD=%s", getenv("QUERYPROF_RECORD"));
+	const pid_t found = line ? environments_find(line) : 0;
 
-	if (wanted)
-		*wanted = 0;
-	while ((found = process_next(processes)) >= 0)
-		if (is_of_recording(found, wanted, size)) {
-			closedir(processes);
-			break;
-		}
-	free(wanted);
-	return found > 0 ? found : 0;
+	free(line);
+	return found;
 }
 
 static bool is_off(const char *variable, bool otherwise)
