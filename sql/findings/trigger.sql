@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Triggers that take most of a statement's time.
 SELECT n.hash AS hash, sum(whole) AS saved, sqrt(sum(whole_error * whole_error)) AS error, substr(detail, length('TRIGGER ') + 1) AS name,
-       duration(sum(whole)) AS took, printf('%.0f', 100.0 * sum(whole) / f.wall) AS share
+       duration(sum(whole)) AS took,
+       (SELECT i.detail || ', ' || duration(sum(i.ns)) FROM temp.finding_nodes AS i WHERE i.hash = n.hash AND instr(i.around || char(10), char(10) || n.detail || char(10))
+        GROUP BY i.detail ORDER BY sum(i.ns) DESC LIMIT 1) AS most, printf('%.0f', 100.0 * sum(whole) / f.wall) AS share
 FROM temp.finding_nodes AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
 WHERE detail LIKE 'TRIGGER %' AND around NOT LIKE '%TRIGGER %'
 GROUP BY n.hash, detail HAVING sum(whole) > 0.5 * f.wall;

@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Statements that spend their time in functions that the program, a driver or an extension has given to SQLite: in samples at an
--- opcode that calls a function, the code that SQLite has called is in another module. A part of the samples is enough, about
+-- opcode that calls a function or sorts, the code that SQLite has called is in another module. A part of the samples is enough, about
 -- 3,000 of a statement. If SQLite is in the same module as the functions, they cannot be told apart, and nothing is said.
 WITH costly AS MATERIALIZED (
 	SELECT hash, wall FROM temp.finding_statements AS f
 	WHERE wall >= 0.02 * (SELECT sum(wall) FROM temp.finding_statements)
-	  AND EXISTS (SELECT 1 FROM (SELECT DISTINCT program FROM temp.finding_programs AS p WHERE p.hash = f.hash) CROSS JOIN program_opcodes AS o USING (program)
-	              WHERE o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*')),
+	  AND (EXISTS (SELECT 1 FROM (SELECT DISTINCT program FROM temp.finding_programs AS p WHERE p.hash = f.hash) CROSS JOIN program_opcodes AS o USING (program)
+	              WHERE o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*')
+	       -- Sorting may call a collation of the program.
+	       OR EXISTS (SELECT 1 FROM temp.finding_nodes AS n WHERE n.hash = f.hash AND n.detail LIKE 'USE TEMP B-TREE FOR %' AND n.ns >= 0.3 * f.wall))),
 runs AS MATERIALIZED (
 	SELECT * FROM (
 		SELECT c.hash AS hash, c.wall AS wall, q.id AS id, q.program AS program, q.first_ns AS first_ns, q.last_ns AS last_ns,
@@ -14,11 +16,12 @@ runs AS MATERIALIZED (
 		FROM costly AS c CROSS JOIN statements AS x ON x.normalized_query_hash = c.hash CROSS JOIN queries AS q ON q.statement = x.id CROSS JOIN temp.selected AS s ON s.id = q.id)
 	WHERE upto - samples < 3000),
 sampled AS MATERIALIZED (
-	SELECT r.hash AS hash, r.wall AS wall, s.stack_id AS stack, g.library AS library, o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*' AS is_call, sum(value) AS ns,
+	SELECT r.hash AS hash, r.wall AS wall, s.stack_id AS stack, g.library AS library, o.opcode GLOB '*Func*' OR o.opcode GLOB 'Agg*' OR d.detail LIKE 'USE TEMP B-TREE FOR %' AS is_call, sum(value) AS ns,
 	       sum(1.0 * value * value) AS square, count(*) AS samples
 	FROM runs AS r CROSS JOIN temp.selected_samples AS s ON s.run = r.id
 	     AND s.timestamp_ns BETWEEN r.first_ns AND r.first_ns + CAST((r.last_ns - r.first_ns) * min(1, 3000.0 / r.samples) AS INTEGER)
 	LEFT JOIN programs AS g ON g.id = r.program LEFT JOIN program_opcodes AS o ON o.program = r.program AND o.address = nullif(s.opcode, 0)
+	LEFT JOIN plan_nodes AS d ON d.program = o.program AND d.node = o.node
 	WHERE s.trace_type IN (SELECT trace_type FROM temp.finding_types) AND s.wait & 255 <> 17
 	GROUP BY 1, 3, 4, 5),
 -- Of each stack: the innermost frame of SQLite's library. Few frames of a function are between that and the leaf.

@@ -192,11 +192,12 @@ int finding_list_make(sqlite3 *db)
 int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line))
 {
 	sqlite3_stmt *rows = NULL;
-	int code = sqlite3_prepare_v2(db,
-	                              "SELECT iif(saved_ms IS NULL, '', printf('%.0f %%: ', \"share_%\")) || "
-	                              "title || printf(' (%s) "
-	                              "[%.8s]', finding, statement) FROM (" FINDING_LIST ")",
-	                              -1, &rows, NULL),
+	int code = sqlite3_prepare_v2(
+		    db,
+		    "SELECT iif(\"share_%\" IS NULL, '', printf('%.0f %%: ', \"share_%\")) || "
+		    "title || printf(' (%s) "
+		    "[%.8s]', finding, statement) FROM (" FINDING_LIST ")",
+		    -1, &rows, NULL),
 	    count = 0;
 
 	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {

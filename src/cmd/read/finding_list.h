@@ -17,7 +17,8 @@ int finding_list_make(sqlite3 *db);
  * saved 10 %. */
 #define FINDING_LIST                                                                                         \
 	"WITH whole AS (SELECT total(wall) AS ns FROM temp.finding_statements) "                             \
-	"SELECT finding, round(100 * saved / max(ns, 1), 1) AS \"share_%\", round(saved / 1e6, 3) AS "       \
+	"SELECT finding, iif(saved > ns, NULL, round(100 * saved / max(ns, 1), 1)) AS \"share_%\", "         \
+	"round(saved / 1e6, 3) AS "                                                                          \
 	"saved_ms, "                                                                                         \
 	"round(error / 1e6, 3) AS error_ms, title, evidence, cure, sure, see, "                              \
 	"printf('%016x', f.hash) AS statement, coalesce(caller, '') AS caller, "                             \

@@ -48,12 +48,12 @@ static void print_line(int indent, char *text)
 	sqlite3_free(text);
 }
 
-/* Without a number if it is not about time. */
+/* Without a number if it is not about time, or about more time than SQLite took in all. */
 static void print_title(sqlite3_stmt *row, int number, int indent)
 {
 	char share[16] = "", *title;
 
-	if (sqlite3_column_type(row, SAVED) != SQLITE_NULL)
+	if (sqlite3_column_type(row, SHARE) != SQLITE_NULL)
 		snprintf(share, sizeof(share), "%.0f %%: ", sqlite3_column_double(row, SHARE));
 	title = sqlite3_mprintf("%s%s (%s)", share, run_sql_text(row, TITLE), run_sql_text(row, FINDING));
 	printf("%*d. ", indent - 2, number);
@@ -132,8 +132,8 @@ const struct command command_findings = {
 	.details =
 		"Lists what a change could improve, the largest saving first. The number before a finding "
 		"is its share of the time in SQLite: no cure saves more. Findings below 1 % are not "
-		"printed. Causes of failed statements, and what takes memory "
-		"or disk space, have no number.\n\n"
+		"printed. Causes of failed statements, what takes memory or disk space, and what takes more "
+		"time outside SQLite than all statements take inside, have no number.\n\n"
 		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` tells what is "
 		"measured and what is not known. `see` is SQLite's document about it. Two findings may be "
 		"about the same time.\n\n"
