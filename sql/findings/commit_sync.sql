@@ -1,8 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Many transactions that each wait for the disk.
-SELECT hash, syncs * (1 - 1.0 / runs) AS saved, NULL AS error, printf('%,d', runs) AS runs, duration(syncs) AS took, duration(1.0 * syncs / runs) AS each,
-       printf('%.0f', 100.0 * syncs / wall) AS share
-FROM temp.finding_statements WHERE runs >= 20 AND syncs >= 0.3 * wall
+WITH alone AS MATERIALIZED ( -- long transactions of one statement, which SQLite committed itself
+	SELECT x.normalized_query_hash AS hash, count(*) AS transactions
+	FROM transactions AS t JOIN temp.selected AS s ON s.id = t.first JOIN queries AS q ON q.id = t.first JOIN statements AS x ON x.id = q.statement
+	WHERE t.first <> 0 AND t.statements = 1 AND t.outcome = 1 GROUP BY 1),
+ended AS (
+	SELECT *, runs - coalesce(failed, 0) AS commits FROM temp.finding_statements
+	-- A connection that is closed writes the WAL back: that is not the end of a transaction.
+	WHERE query NOT LIKE 'sqlite3\_%' ESCAPE '\')
+SELECT hash, syncs * (1 - 1.0 / commits) AS saved, NULL AS error, printf('%,d', commits) AS runs, duration(syncs) AS took, duration(1.0 * syncs / commits) AS each,
+       printf('%.0f', 100.0 * syncs / wall) AS share,
+       'BEGIN and COMMIT around many statements; or ' || iif((SELECT count(*) FROM wal_events), '', 'PRAGMA journal_mode = WAL with ')
+       || 'PRAGMA synchronous = NORMAL, if a power failure may lose the newest transactions' AS cure
+FROM ended AS e WHERE commits >= 20 AND syncs >= 0.3 * wall
   -- A statement inside a transaction syncs, too, if it does not fit into the cache.
   AND (query LIKE 'COMMIT%' OR query LIKE 'END%'
-       OR NOT EXISTS (SELECT 1 FROM temp.finding_statements WHERE query LIKE 'COMMIT%' OR query LIKE 'END%' OR query LIKE 'RELEASE%'));
+       OR NOT EXISTS (SELECT 1 FROM temp.finding_statements WHERE query LIKE 'COMMIT%' OR query LIKE 'END%' OR query LIKE 'RELEASE%')
+       OR (SELECT transactions FROM alone WHERE alone.hash = e.hash) >= 10)
+  -- The first transaction after a connection was opened may begin a new WAL, and syncs that: it is the connection's cost.
+  AND NOT (hash IN (SELECT hash FROM temp.finding_reconnected) AND EXISTS (SELECT 1 FROM temp.finding_connections) AND EXISTS (SELECT 1 FROM wal_events));

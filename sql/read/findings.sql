@@ -133,3 +133,38 @@ texts AS MATERIALIZED (
 SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns
 FROM held AS h CROSS JOIN transactions AS t ON t.id = h.holder
 LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query;
+
+-- Views and subqueries that take 30 % of a statement's time or more, whose rows it then compares in its own WHERE clause, and
+-- returns few for many rows of scans.
+DROP TABLE IF EXISTS temp.finding_views;
+CREATE TEMP TABLE finding_views AS
+SELECT n.hash AS hash, n.detail AS detail, substr(n.detail, 1 + instr(n.detail, ' ')) AS name, sum(whole) AS whole, sqrt(sum(whole_error * whole_error)) AS whole_error
+FROM temp.finding_nodes AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
+WHERE (n.detail GLOB 'MATERIALIZE *' OR n.detail GLOB 'CO-ROUTINE *') AND n.around = '' AND f.fullscan_steps > 100 * max(f.rows, f.runs)
+  -- The first of each group may need them all.
+  AND query NOT LIKE '% OVER %'
+  -- The end of the text, after its last bracket.
+  AND replace(query, rtrim(query, replace(query, ')', '')), '') LIKE '% WHERE %'
+GROUP BY n.hash, n.detail HAVING sum(whole) >= 0.3 * f.wall;
+
+-- Statements of which nearly each logged run has a connection of its own.
+DROP TABLE IF EXISTS temp.finding_reconnected;
+CREATE TEMP TABLE finding_reconnected AS
+SELECT hash, count(*) AS connections
+FROM (SELECT normalized_query_hash AS hash, count(*) AS runs
+      FROM (SELECT id FROM temp.selected LIMIT 10000) CROSS JOIN queries AS q USING (id) CROSS JOIN statements AS x ON x.id = q.statement
+      WHERE session <> 0 GROUP BY 1, q.process, session)
+GROUP BY 1 HAVING sum(runs) >= 10 AND count(*) >= 0.9 * sum(runs);
+
+-- The connections, if there are twenty or more and one for every twenty runs of statements, with the time of closing them, and of
+-- preparing the statements that are prepared in each. Only logged runs tell their connection, so there may be more. hash: the
+-- statement that takes most of that time.
+DROP TABLE IF EXISTS temp.finding_connections;
+CREATE TEMP TABLE finding_connections AS
+WITH parts AS MATERIALIZED (
+	SELECT hash, connections, runs, iif(query LIKE 'sqlite3\_%' ESCAPE '\', 0, runs) AS statement_runs, iif(query LIKE 'sqlite3\_close%' ESCAPE '\', wall, 0) AS closing,
+	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing
+	FROM temp.finding_statements LEFT JOIN temp.finding_reconnected USING (hash)),
+sums AS (
+	SELECT max(connections) AS connections, sum(statement_runs) AS runs, total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing FROM parts)
+SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE connections >= 20 AND runs <= 20 * connections;

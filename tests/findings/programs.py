@@ -123,6 +123,19 @@ LATEST = "SELECT id FROM orders AS o WHERE total = (SELECT max(total) FROM order
 scan("correlated", LATEST, nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
 scan("correlated_column", "SELECT id, (SELECT sum(total) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c", nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
 
+# fine_shuffle, fine_both_ends, fine_view, fine_wide_rows and fine_union_join are the same without the fault.
+scan("random_order", "SELECT id, note FROM orders ORDER BY random() LIMIT 1", nothing, finding="random_order")
+BY_TOTAL = "CREATE INDEX by_total ON orders(total);"
+scan("min_max", "SELECT min(total), max(total) FROM orders", nothing, ORDERS + BY_TOTAL, "min_max")
+scan("whole_view", "SELECT c.name, s.n FROM customers AS c LEFT JOIN counts AS s ON s.customer_id = c.id WHERE c.id = ?", lambda i: (i % 6000 + 1,),
+     ORDERS + BY_CUSTOMER + "CREATE VIEW counts AS SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id;", "whole_view", also="automatic_index")
+FILES = "CREATE TABLE files(id INTEGER PRIMARY KEY, %s); INSERT INTO files " + ROWS % 400 + "SELECT i, %s FROM n;"
+OWNERS = "SELECT owner, count(*) FROM files GROUP BY owner"
+scan("wide_rows", OWNERS, nothing, FILES % ("content BLOB, owner INT", "zeroblob(60000), i % 3"), "wide_rows", also="small_cache sort")
+STARS = ORDERS + "CREATE TABLE stars(name TEXT PRIMARY KEY); INSERT INTO stars " + ROWS % 20 + "SELECT 'Name ' || (i * 7) FROM n; CREATE INDEX by_name ON customers(name); CREATE INDEX by_city ON customers(city);"
+scan("join_or", "SELECT c.id FROM customers AS c JOIN stars AS s ON (c.name = s.name OR c.city = s.name)", nothing, STARS, "join_order")
+
+
 # --- how a program calls ------------------------------------------------------------------------------------------------
 
 
@@ -416,6 +429,93 @@ def plans_that_take_turns(path, timed):
         timed(lambda i=i: db.execute("SELECT v FROM words WHERE key LIKE '%%%d7'" % i).fetchall())
 
 
+WIDE = ("CREATE TABLE events(id INTEGER PRIMARY KEY, a INT, b INT, c TEXT, d TEXT); CREATE INDEX by_a ON events(a); CREATE INDEX by_b ON events(b);"
+        "CREATE INDEX by_c ON events(c); CREATE INDEX by_d ON events(d); INSERT INTO events " + ROWS % 3000 + "SELECT i, i, i, i, i FROM n;")
+
+
+def write_and_read(path, timed, columns):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in for_a_while(0.6):
+        text = "%08x" % (i * 2654435761 & 0xffffffff)
+        timed(lambda text=text, i=i: db.execute("INSERT INTO events(a, b, c, d) VALUES (?, ?, ?, ?)", (i * 7919 % 1000003, i * 104729 % 1000003, text, text[::-1])))
+    db.execute("COMMIT")
+    for column in columns:
+        for i in for_a_while(0.1):
+            db.execute("SELECT id FROM events WHERE %s = ?" % column, (i,)).fetchall()
+
+
+@program(WIDE, "many_indexes", "INSERT INTO events", "cache_spill")
+def many_indexes(path, timed):
+    write_and_read(path, timed, "a")
+
+
+@program(WIDE)
+def fine_indexes(path, timed):
+    write_and_read(path, timed, "abcd")
+
+
+def writers(path, timed, timeout):
+    begin = threading.Barrier(4)
+
+    def write():
+        db = connect(path, timeout=timeout)
+        begin.wait()
+        for i in range(60):
+            while True:
+                try:
+                    db.execute("INSERT INTO orders(note) VALUES ('x')")
+                    break
+                except sqlite3.OperationalError:
+                    time.sleep(0.005)
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    timed(lambda: [[thread.start() for thread in threads], [thread.join() for thread in threads]])
+
+
+# That the writers wait for the disk, or for each other, is true, too.
+@program(ORDERS, "no_busy_timeout", "INSERT INTO orders", "commit_sync lock_holder")
+def no_busy_timeout(path, timed):
+    writers(path, timed, 0)
+
+
+@program(ORDERS, also="commit_sync lock_holder")
+def fine_busy_timeout(path, timed):
+    writers(path, timed, 60)
+
+
+SCHEMA = ORDERS + "".join("CREATE TABLE t%d(id INTEGER PRIMARY KEY, a TEXT NOT NULL DEFAULT '', b INT, c REAL); CREATE INDEX i%d ON t%d(a, b);" % (i, i, i) for i in range(200))
+
+
+@program(SCHEMA, "reconnecting", "")
+def reconnecting(path, timed):
+    for i in for_a_while(0.5):
+        db = connect(path)
+        timed(lambda i=i, db=db: db.execute("SELECT name FROM customers WHERE id = ?", (i % 6000,)).fetchone())
+        db.close()
+
+
+@program(SCHEMA)
+def fine_connection(path, timed):
+    db = connect(path)
+    for i in for_a_while():
+        timed(lambda i=i: db.execute("SELECT name FROM customers WHERE id = ?", (i % 6000,)).fetchone())
+
+
+@program(ORDERS, "user_function", "SELECT id FROM customers", "sort")
+def collation(path, timed):
+    db = connect(path)
+    db.create_collation("by_letters", lambda a, b: (a.lower() > b.lower()) - (a.lower() < b.lower()))
+    repeat(db, timed, "SELECT id FROM customers ORDER BY city COLLATE by_letters", nothing, 0.5)
+
+
+@program(ORDERS, "slow_consumer", "SELECT id, created")
+def converted_rows(path, timed):
+    db = connect(path, detect_types=sqlite3.PARSE_COLNAMES)
+    sqlite3.register_converter("seconds", lambda text: time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(int(text))))
+    for _ in range(4):
+        timed(lambda: db.execute('SELECT id, created AS "created [seconds]" FROM orders').fetchall())
+
+
 # --- nothing is wrong ---------------------------------------------------------------------------------------------------
 
 INDEXED = (ORDERS + BY_CUSTOMER + "CREATE INDEX by_status ON orders(status, created); CREATE INDEX by_total ON orders(total);"
@@ -461,6 +561,14 @@ fine("fine_rtree", "SELECT id FROM boxes WHERE x1 >= ?1 AND x2 <= ?1 + 5", lambd
      "CREATE VIRTUAL TABLE boxes USING rtree(id, x1, x2); INSERT INTO boxes " + ROWS % 20000 + "SELECT i, i % 1000, i % 1000 + 1 FROM n;")
 fine("fine_integrity_check", "PRAGMA integrity_check", nothing)
 fine("fine_aggregate_of_half", "SELECT sum(total) FROM orders WHERE created > 1800000", nothing)
+
+
+fine("fine_shuffle", "SELECT id FROM customers ORDER BY random()", nothing)
+fine("fine_both_ends", "SELECT (SELECT min(total) FROM orders), (SELECT max(total) FROM orders)", nothing)
+fine("fine_view", "SELECT c.name, s.n FROM customers AS c LEFT JOIN (SELECT customer_id, count(*) AS n FROM orders WHERE customer_id = ?1) AS s ON s.customer_id = c.id WHERE c.id = ?1")
+fine("fine_wide_rows", OWNERS, nothing, FILES % ("owner INT, content BLOB", "i % 3, zeroblob(60000)") + "CREATE INDEX by_owner ON files(owner);")
+fine("fine_union_join", "SELECT c.id FROM stars AS s CROSS JOIN customers AS c ON c.name = s.name UNION SELECT c.id FROM stars AS s CROSS JOIN customers AS c ON c.city = s.name",
+     nothing, STARS)
 
 
 @program(INDEXED)
