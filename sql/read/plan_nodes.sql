@@ -72,8 +72,10 @@ seen AS MATERIALIZED (
 visited AS MATERIALIZED (
 	SELECT newest, 1.0 * sum(fullscan_steps) / sum(runs) AS steps, 1.0 * sum(rows) / sum(runs) AS rows
 	FROM runs JOIN shown USING (program) WHERE finished GROUP BY 1)
-SELECT plan.newest, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN shown USING (program) WHERE shown.newest = plan.newest)), x.query, n.node, n.parent, n.detail, coalesce(t.ns, 0), coalesce(t.square, 0),
-       coalesce(seen.seen, 'not ended'), n.compared, c.loops, c.rows, visited.steps, visited.rows
+SELECT plan.newest AS plan, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN shown USING (program) WHERE shown.newest = plan.newest)) AS runs,
+       x.query AS query, n.node AS node, n.parent AS parent, n.detail AS detail, coalesce(t.ns, 0) AS ns, coalesce(t.square, 0) AS square,
+       coalesce(seen.seen, 'not ended') AS seen, n.compared AS compared, c.loops AS loops, c.rows AS rows, visited.steps AS steps,
+       visited.rows AS returned, printf('%016x', x.normalized_query_hash) AS statement
 FROM plan
 LEFT JOIN seen USING (newest)
 LEFT JOIN visited USING (newest)
