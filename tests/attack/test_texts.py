@@ -198,4 +198,5 @@ class Texts(Tool):
                 self.assertEqual(hostile_characters(err), set(), err)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,13 +5,16 @@
 #include "cmd/line/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cmd/file/out_file.h"
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/shown_type.h"
 #include "cmd/read/finding_list.h"
 #include "cmd/read/fold_stack.h"
+#include "cmd/read/page.h"
 #include "cmd/read/plan_tree.h"
 #include "cmd/ui/terminal.h"
 #include "sql_causes.h"
@@ -37,12 +40,18 @@
 #define PLANS_MAX "3"       /* of several statements */
 #define FINDINGS_MAX 4
 
-static const char *type_name, *limit, *full;
+static const char *type_name, *limit, *full, *html, *out_path, *no_text, *no_paths;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
 	LIMIT_OPTION(&limit, "functions and stacks at most (default 15 and 5)"),
 	COMMAND_FLAG("full", &full, "stacks with all their frames, and functions that only called others"),
+	COMMAND_FLAG("html", &html, "a page for the browser in one file, which needs no network; with -o"),
+	COMMAND_OPTION("o", "FILE", OPTION_FILE, &out_path,
+	               "the file that --html writes; - for standard output"),
+	COMMAND_FLAG("no-text", &no_text,
+	             "with --html: statements by their ids, and plans without names of tables"),
+	COMMAND_FLAG("no-paths", &no_paths, "with --html: files of the program without their folders"),
 	{ 0 },
 };
 
@@ -216,11 +225,50 @@ static const char *default_type(sqlite3 *db)
 	return database_number(db, has_other_samples, 1) ? NULL : SHOWN_TYPE_WALL;
 }
 
+/* --- the page ---------------------------------------------------------------------------------- */
+
+static int check(char **argv)
+{
+	const char *alone = out_path ? "-o" : no_text ? "--no-text" : no_paths ? "--no-paths" : NULL;
+	const char *textual = type_name ? "--type" : limit ? "--limit" : full ? "--full" : NULL;
+
+	(void)argv;
+	if (!html && !alone)
+		return COMMAND_FINE;
+	if (html && !textual && out_path)
+		return page_is_there("report --html") ? COMMAND_FINE : COMMAND_FAILED;
+	if (!html)
+		complain("report: %s is for --html only", alone);
+	else if (textual)
+		complain("report: --html and %s exclude each other: the page shows wall time, and all of it",
+		         textual);
+	else
+		complain("report: --html needs -o FILE, such as -o report.html");
+	return COMMAND_MISUSED;
+}
+
+static int write_page(sqlite3 *db, const char *path)
+{
+	const struct page_options left_out = { .no_text = no_text != NULL, .no_paths = no_paths != NULL };
+	const char *const sources[] = { path, NULL };
+	struct out_file out;
+	char *data = page_data(db, path, &left_out);
+	int result = data ? out_file_open(&out, out_path, sources) : COMMAND_FAILED;
+
+	if (!result) {
+		page_write(out.stream, data);
+		result = out_file_close(&out, true);
+	}
+	free(data);
+	return result;
+}
+
 static int read_file(sqlite3 *db, char **argv)
 {
 	struct shown_type type = shown_type_of(type_name ? type_name : default_type(db));
 
-	(void)argv;
+	if (html)
+		return write_page(db, argv[0]);
 	if (fold_stack_add(db) != SQLITE_OK)
 		return complain("out of memory");
 	return shown_type_read(&type, db) ? print_report(db, &type) : shown_type_refuse(&type, "report");
@@ -260,14 +308,23 @@ const struct command command_report = {
 		"does. A stack shows these frames between the caller of SQLite and main(), and counts the "
 		"others. It omits the part that it shares with a stack above it. Without --type, and "
 		"without samples of CPU time, the report is by wall time.\n\n"
+		"--html writes the page of `queryprof live` as one file: statements, plans, callers, runs, "
+		"findings and losses. It opens from disk and can be mailed. It contains the texts of "
+		"statements, unless --no-text is given, and no data of the database besides literals in "
+		"them. "
+		"With --no-text, statements have their ids, nodes of plans only what SQLite does, and "
+		"findings "
+		"only their kinds.\n\n"
 		"STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
-		    "  queryprof report app.trace 'FROM orders' --type wall --last 10\n",
+		    "  queryprof report app.trace 'FROM orders' --type wall --last 10\n"
+		    "  queryprof report app.trace --html -o report.html\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 2,
+	.check = check,
 	.read = read_file,
 };

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cmd/read/page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cmd/file/run_sql.h"
+#include "cmd/file/shown_type.h"
+#include "cmd/line/command.h"
+#include "cmd/read/finding_list.h"
+#include "queryprof.h"
+#include "sql_causes.h"
+#include "sql_page_callers.h"
+#include "sql_page_file.h"
+#include "sql_page_findings.h"
+#include "sql_page_losses.h"
+#include "sql_page_plans.h"
+#include "sql_page_runs.h"
+#include "sql_page_sampling.h"
+#include "sql_page_statements.h"
+#include "sql_page_unplanned.h"
+#include "sql_plan_nodes.h"
+#include "sql_statement_lines.h"
+
+#define STATEMENTS_MAX "200"
+#define PLANS_MAX "400"
+#define FINDINGS_MAX "100"
+
+/* --- the data ----------------------------------------------------------------------------------- */
+
+/* The parts of the data, in this order: the first ones make what the others read. */
+static const struct part {
+	const char *name; /* NULL: its rows are for those that follow */
+	const char *sql;
+} parts[] = {
+	{ NULL, "DROP TABLE IF EXISTS temp.page_findings; CREATE TEMP TABLE page_findings AS " FINDING_LIST
+	        " LIMIT " FINDINGS_MAX },
+	{ NULL, sql_statement_lines },
+	{ NULL, sql_causes },
+	{ "file", sql_page_file },
+	{ "statements", sql_page_statements },
+	{ "plans", sql_page_plans },
+	{ "callers", sql_page_callers },
+	{ "runs", sql_page_runs },
+	{ "findings", sql_page_findings },
+	{ "losses", sql_page_losses },
+	{ "sampling", sql_page_sampling },
+	{ "unplanned", sql_page_unplanned },
+};
+
+static int run_rows(sqlite3 *db, const char *sql, const struct page_options *options)
+{
+	const struct sql_parameter parameters[] = { { ":no_text", options->no_text ? "1" : NULL },
+		                                    { ":no_paths", options->no_paths ? "1" : NULL },
+		                                    { ":limit", STATEMENTS_MAX },
+		                                    { NULL, NULL } };
+
+	return run_sql(db, sql, parameters, &(struct output){ .format = OUTPUT_JSON });
+}
+
+int page_print_rows(sqlite3 *db, const char *name, const char *sql, const struct page_options *options)
+{
+	printf(",\"%s\":", name);
+	return run_rows(db, sql, options);
+}
+
+/* Of all statements, by wall time. */
+static int make_plans(sqlite3 *db)
+{
+	struct shown_type type = shown_type_of(SHOWN_TYPE_WALL);
+	char *sql = sqlite3_mprintf(
+		"DROP TABLE IF EXISTS temp.page_plans; CREATE TEMP TABLE page_plans AS\n%s", sql_plan_nodes);
+	int result;
+
+	shown_type_read(&type, db);
+	const struct sql_parameter parameters[] = { { ":trace_type", type.name },
+		                                    { ":limit", PLANS_MAX },
+		                                    { NULL, NULL } };
+	result = sql ? run_sql(db, sql, parameters, &(struct output){ .table.is_bare = true })
+	             : complain("out of memory");
+	sqlite3_free(sql);
+	return result;
+}
+
+static int print_parts(sqlite3 *db, const struct page_options *options)
+{
+	/* What these need of the samples is summed up in one pass. */
+	int result = finding_list_begin(db);
+
+	run_sql_prepare(db, sql_causes);
+	run_sql_prepare(db, sql_plan_nodes);
+	if (!result)
+		result = finding_list_make(db);
+	if (!result)
+		result = make_plans(db);
+	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(*parts); i++)
+		result = parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
+		                       : run_rows(db, parts[i].sql, options);
+	return result;
+}
+
+char *page_data(sqlite3 *db, const char *path, const struct page_options *options)
+{
+	const char *slash = strrchr(path, '/');
+	FILE *was = stdout;
+	char *data = NULL;
+	size_t size;
+	int result;
+
+	/* Rows are printed to stdout. */
+	stdout = open_memstream(&data, &size);
+	if (!stdout) {
+		stdout = was;
+		complain("out of memory");
+		return NULL;
+	}
+	printf("{\"version\":\"" QUERYPROF_VERSION "\",\"made_ms\":%" PRIu64 ",\"no_text\":%s,\"name\":",
+	       clock_ns(CLOCK_REALTIME) / 1000000, options->no_text ? "true" : "false");
+	json_write_text(stdout, slash ? slash + 1 : path, "");
+	result = print_parts(db, options);
+	printf("}\n");
+	if (fclose(stdout) != 0 && !result)
+		result = complain("out of memory");
+	stdout = was;
+	if (result) {
+		free(data);
+		data = NULL;
+	}
+	return data;
+}
+
+/* --- the page ------------------------------------------------------------------------------------ */
+
+#ifdef QUERYPROF_PAGE
+/* See page_bytes.S. */
+extern const char page_bytes[], page_bytes_end[];
+
+static const char data_marker[] = "@DATA@", policy_marker[] = "Content-Security-Policy\" content=\"";
+
+bool page_is_there(const char *command)
+{
+	(void)command;
+	return true;
+}
+
+/* "<" would end the element that the data are in, and JSON has it in strings only. */
+static void write_data(FILE *to, const char *data)
+{
+	for (size_t size; *data; data += size) {
+		size = strcspn(data, "<");
+		fwrite(data, 1, size, to);
+		if (data[size]) {
+			fputs("\\u003c", to);
+			size++;
+		}
+	}
+}
+
+void page_write(FILE *to, const char *data)
+{
+	const size_t size = (size_t)(page_bytes_end - page_bytes);
+	const char *marker = memmem(page_bytes, size, data_marker, sizeof(data_marker) - 1);
+	const char *rest = marker + sizeof(data_marker) - 1; /* build.mjs has seen that it is there */
+
+	fwrite(page_bytes, 1, (size_t)(marker - page_bytes), to);
+	write_data(to, data ? data : "null");
+	fwrite(rest, 1, (size_t)(page_bytes_end - rest), to);
+}
+
+char *page_policy(void)
+{
+	const size_t size = (size_t)(page_bytes_end - page_bytes);
+	const char *policy = memmem(page_bytes, size, policy_marker, sizeof(policy_marker) - 1);
+
+	policy += sizeof(policy_marker) - 1;
+	return strndup(policy, strcspn(policy, "\""));
+}
+#else
+bool page_is_there(const char *command)
+{
+	complain("%s: built without node and npm, so there is no page", command);
+	return false;
+}
+
+void page_write(FILE *to, const char *data)
+{
+	(void)to;
+	(void)data;
+}
+
+char *page_policy(void)
+{
+	return NULL;
+}
+#endif

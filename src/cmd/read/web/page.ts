@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page: its data, which are in the file or come from the server, and the panel that the address names.
+ */
+import "./page.css";
+import type { Data, Now } from "./data.ts";
+import { element } from "./dom.ts";
+import { moment, view } from "./format.ts";
+import { PANELS, showFindings, showHealth, showNow, showStatement, showStatements, TITLES } from "./panels.ts";
+
+const byId = (id: string): HTMLElement => document.getElementById(id)!;
+const embedded = JSON.parse(byId("data").textContent ?? "null") as Data | null;
+const isLive = embedded === null;
+/* A page that is a file cannot know what runs now, so its first panel is another one. */
+const panels: readonly string[] = isLive ? PANELS : PANELS.slice(1).concat(PANELS.slice(0, 1));
+
+let data: Data | null = embedded, now: Now | null = null;
+
+function showHead(): void {
+	const file = data?.file[0];
+	document.title = data ? `queryprof: ${data.name}` : "queryprof";
+	byId("title").textContent = data?.name ?? "queryprof";
+	byId("about").textContent = !data || !file ? "" : [file.programs, `${moment(file.first_ms)} to ${moment(file.last_ms)} UTC`,
+		`shown as of ${moment(data.made_ms)} UTC`, `queryprof ${data.version}`, data.no_text ? "without the texts of statements" : ""].filter(Boolean).join(" · ");
+}
+
+function show(): void {
+	const { panel, statement } = view(location.hash, panels);
+	byId("panels").replaceChildren(...panels.map((name) => element("a", { href: `#${name}`,
+		...name === panel || (name === "statements" && panel === "statement") ? { "aria-current": "page" } : {} }, TITLES[name]!)));
+	const parts = panel === "now" ? showNow(now, isLive)
+		: !data ? [element("p", {}, "Reading the trace file.")]
+		: panel === "statement" ? showStatement(data, statement)
+		: panel === "findings" ? showFindings(data)
+		: panel === "health" ? showHealth(data)
+		: showStatements(data);
+	const focus = focusable().indexOf(document.activeElement as HTMLElement);
+	byId("view").replaceChildren(...parts);
+	focusable()[focus]?.focus({ preventScroll: true });
+}
+
+/* What the keyboard can reach in the panel. A panel that is drawn again keeps the focus at its place. */
+const focusable = (): HTMLElement[] => [...byId("view").querySelectorAll<HTMLElement>("a, button, input, [tabindex='0']")];
+
+const say = (text: string): void => {
+	if (byId("state").textContent !== text)
+		byId("state").textContent = text;
+};
+
+/* Not while somebody types, or has selected text to copy. */
+const isBusy = (): boolean => document.activeElement instanceof HTMLInputElement || !(getSelection()?.isCollapsed ?? true);
+
+let isLoading = false;
+
+async function load(): Promise<void> {
+	if (isLoading)
+		return;
+	isLoading = true;
+	try {
+		const response = await fetch("data");
+		if (!response.ok)
+			throw new Error(await response.text());
+		data = await response.json() as Data;
+		say("");
+	} catch (error) {
+		say(`No data: ${(error as Error).message}`);
+	}
+	isLoading = false;
+	showHead();
+	if (!isBusy())
+		show();
+}
+
+function listen(): void {
+	const events = new EventSource("events");
+	events.addEventListener("now", (event) => {
+		now = JSON.parse((event as MessageEvent<string>).data) as Now;
+		say("");
+		if (view(location.hash, panels).panel === "now" && !isBusy())
+			show();
+	});
+	events.addEventListener("changed", () => void load());
+	events.addEventListener("error", () => say("queryprof live has ended, or cannot be reached. The page shows what it had."));
+}
+
+addEventListener("hashchange", () => {
+	show();
+	byId("view").focus();
+	scrollTo(0, 0);
+});
+showHead();
+show();
+if (isLive) {
+	void load();
+	listen();
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page that `queryprof report --html` writes: its data, what can be left out, and texts that would end an element.
+
+usage: test_file.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import sys
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("lib", "command", "attack")]
+import test_golden
+import test_texts
+from tool import *
+
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+class File(Tool):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="queryprof-page-")
+        cls.trace = os.path.join(cls.folder, "app.trace")
+        cls.hostile = os.path.join(cls.folder, "hostile.trace")
+        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql")
+        test_texts.make_hostile(cls.hostile)
+
+    def page(self, *arguments, trace=None):
+        out = os.path.join(self.folder, "report.html")
+        self.output("report", trace or self.trace, *arguments, "--html", "-o", out)
+        with open(out, encoding="utf-8") as file:
+            return file.read()
+
+    def data(self, *arguments, trace=None):
+        return json.loads(DATA.search(self.page(*arguments, trace=trace))[1])
+
+    def test_data(self):
+        data = self.data()
+        expected = json.loads(self.output("queries", self.trace, "--format", "json", "--limit", "200"))
+        self.assertEqual([(one["statement"], one["runs"], one["rows"], one["waits"], one["notes"]) for one in data["statements"]],
+                         [(one["statement"], one["runs"], one["rows"], one["waits"], one["notes"]) for one in expected])
+        ids = {one["statement"] for one in data["statements"]}
+        for part in "plans", "callers", "runs":
+            self.assertTrue(data[part], part)
+            self.assertLessEqual({one["statement"] for one in data[part]}, ids, part)
+        # Nodes that take time, and the plan's own.
+        self.assertTrue(all(one["node"] > 0 or one["self_ms"] > 0 for one in data["plans"]))
+        for statement in ids:
+            walls = [one["wall_ms"] for one in data["runs"] if one["statement"] == statement]
+            self.assertEqual(walls, sorted(walls, reverse=True))
+
+    def test_selected(self):
+        """Options that select runs select what the page shows."""
+        one = self.data()["statements"][0]["statement"]
+        self.assertEqual([other["statement"] for other in self.data("--statement", one)["statements"]], [one])
+
+    def test_alone(self):
+        page = self.page()
+        self.assertNotRegex(page, r'(src|href)="(?!data:)')
+        self.assertRegex(page, r'Content-Security-Policy" content="default-src \'none\'; script-src \'sha256-')
+        self.assertNotIn("unsafe", page[:page.index("<style>")])
+        self.assertEqual(self.page("--no-paths").count("<script"), page.count("<script"))
+
+    def test_to_stdout(self):
+        self.assertTrue(self.output("report", self.trace, "--html", "-o", "-").startswith("<!DOCTYPE html>"))
+
+    def test_hostile(self):
+        """No text of the file leaves the element that it is in."""
+        with contextlib.closing(sqlite3.connect(self.hostile)) as db:
+            db.execute("UPDATE statements SET query = 'SELECT </script><script>alert(1)</script><!--<script>' || id")
+            db.execute("UPDATE plan_nodes SET detail = 'SCAN </script><img src=x onerror=alert(1)>' || node")
+            db.commit()
+        page, plain = self.page(trace=self.hostile), self.page()
+        for piece in "<script", "</script", "<!--", "<img":
+            self.assertEqual(page.count(piece), plain.count(piece), piece)
+        data = json.loads(DATA.search(page)[1])
+        self.assertTrue(any("</script><script>alert(1)" in one["query"] for one in data["statements"]))
+
+    def test_no_text(self):
+        whole, bare = self.page(), self.page("--no-text")
+        # Words of statements and of findings, and names of tables.
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            texts = " ".join(text for text, in db.execute("SELECT query FROM statements UNION SELECT detail FROM plan_nodes WHERE detail NOT LIKE '(%'"))
+        words = set(re.findall(r"[A-Za-zäöüß_]{4,}", texts))
+        names = {word for word in words if word.islower() and re.search(r"\b%s\b" % word, DATA.search(whole)[1])}
+        self.assertIn("orders", names)
+        data = json.loads(DATA.search(bare)[1])
+        kept = " ".join(str(value) for part in ("statements", "plans", "findings") for one in data[part] for key, value in one.items()
+                        if key not in ("statement", "caller", "caller_function", "sure", "see", "waits", "seen", "finding", "title"))
+        self.assertEqual([name for name in names if re.search(r"\b%s\b" % name, kept)], [])
+        self.assertTrue(data["no_text"])
+        self.assertEqual({one["query"] for one in data["statements"]}, {None})
+        self.assertEqual([one["statement"] for one in data["statements"]],
+                         [one["statement"] for one in json.loads(DATA.search(whole)[1])["statements"]])
+        for one in data["findings"]:
+            self.assertEqual((one["title"], one["evidence"], one["cure"]), (one["finding"], "", ""))
+
+    def test_no_paths(self):
+        self.assertTrue([one for one in self.data()["callers"] if "/" in one["caller"]])
+        page = self.page("--no-paths")
+        data = json.loads(DATA.search(page)[1])
+        self.assertEqual([one for one in data["callers"] if "/" in one["caller"]], [])
+        for folder in self.folder, "/opt/shop":
+            self.assertNotIn(folder, page)
+
+    def test_misuse(self):
+        out = os.path.join(self.folder, "x.html")
+        for arguments, sentence in ((["--html"], "--html needs -o FILE"), (["-o", out], "-o is for --html only"),
+                                    (["--no-text"], "--no-text is for --html only"), (["--no-paths"], "--no-paths is for --html only"),
+                                    (["--html", "-o", out, "--type", "cpu"], "--html and --type exclude each other"),
+                                    (["--html", "-o", out, "--full"], "--html and --full exclude each other"),
+                                    (["--html", "-o", out, "--limit", "3"], "--html and --limit exclude each other")):
+            self.assertIn(sentence, self.refused(2, "report", self.trace, *arguments))
+        self.assertFalse(os.path.exists(out))
+        with open(self.trace, "rb") as file:
+            before = file.read()
+        self.refused(1, "report", self.trace, "--html", "-o", self.trace)
+        with open(self.trace, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+
+if __name__ == "__main__":
+    main()
