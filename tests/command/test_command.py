@@ -30,7 +30,7 @@ class Command(Tool):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
         self.assertEqual(names, ["record", "attach", "findings", "queries", "report", "plan", "locks", "wal", "traces",
-                                 "trace", "diff", "check", "advise", "analyze", "top", "dump", "export", "push", "pull", "embed", "sql", "mcp",
+                                 "trace", "diff", "check", "advise", "analyze", "top", "dump", "live", "export", "push", "pull", "embed", "sql", "mcp",
                                  "metrics"])
         for name in names:
             about = self.output(name, "--help")

@@ -109,6 +109,7 @@ ALIKE = (
     ("attach", 1, ("attach", "-o", "made.trace", "4194304")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
     ("top", 1, ("top", "now.trace")),
+    ("live", 2, ("live", "now.trace", "--port", "0")), # its page is in tests/page
     ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
     ("advise", 1, ("advise", "plans.trace", "--database", "nowhere.db")),
     ("analyze", 1, ("analyze", "nowhere.db", "SELECT 1")),

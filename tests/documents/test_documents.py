@@ -123,10 +123,12 @@ class Documents(unittest.TestCase):
         for trace in ("app.trace", "before.trace", "after.trace"):
             self.run_command(["queryprof", "record", "-o", trace, "--new", "--cpu", "1ms", "--", "/usr/bin/python3", "app.py"])
         if "not in this build" in self.run_command("queryprof export --help"):
-            lines = [line for line in lines if "flamegraph" not in line and ".html" not in line]
+            lines = [line for line in lines if "flamegraph" not in line and ".html" not in line and not line.startswith("queryprof live ")]
         for line in lines:
             if re.match(r"queryprof (dump|top) ", line):
                 self.run_while_recorded(line)
+            elif line.startswith("queryprof live "):
+                self.run_served(line)
             else:
                 self.run_command(line.replace("python3", "/usr/bin/python3"))
 
@@ -137,6 +139,14 @@ class Documents(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recording:
             recording.stdout.readline()
             self.run_command(command)
+
+    def run_served(self, command):
+        """It has an address until it is ended."""
+        with subprocess.Popen([os.path.join(BUILD, "queryprof"), *command.split("#")[0].split()[1:]], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True) as serving:
+            self.assertTrue(serving.stdout.readline().startswith("http://127.0.0.1:"))
+            serving.terminate()
+        self.assertEqual(serving.returncode, 0)
 
     def test_sql(self):
         """What loads the library is for the shell, what names the connection's own for a connection, the rest for both."""

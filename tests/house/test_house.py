@@ -29,7 +29,7 @@ BUILD, RECORDED, HANDLER = sys.argv[1:2], sys.argv[2:4], sys.argv[4:]
 del sys.argv[1:]
 ROOMS = ("base", "settings", "wire", "system", "handler", "collect", "timers", "process", "span", "query", "label", "modules",
          "handover", "hook", "interpreter", "sqlite", "sqlite/calls", "recorder", "symbol", "store", "frames", "sql", "export", "entry", "cmd/ui",
-         "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push", "cmd/pull", "cmd/advise", "cmd/attach", "cmd/record", "cmd/live", "cmd/mcp", "cmd")
+         "cmd/line", "cmd/http", "cmd/file", "cmd/read", "cmd/export", "cmd/push", "cmd/pull", "cmd/advise", "cmd/attach", "cmd/record", "cmd/live", "cmd/page", "cmd/mcp", "cmd")
 WITHOUT_SQLITE = ROOMS[:ROOMS.index("hook") + 1]
 NOT_RECORDED = "symbol", "store", "frames", "sql", "export", "cmd"
 LINES = 600

@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page in a browser: each panel, of a file and of a recording that is being made. It looks for elements and their texts, not
+for pixels.
+
+usage: test_browser.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import sys
+import time
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("lib", "command", "attack", "export")]
+import browser
+import test_golden
+import test_server
+import test_texts
+from tool import *
+
+SECONDS = 300  # of patience, not a bound
+PYTHON = "/usr/bin/python3"
+STATEMENT = "SELECT count(*), 'endless' FROM c"
+PROGRAM = "import sqlite3; sqlite3.connect(':memory:').execute(\"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) %s\").fetchone()" % STATEMENT
+
+
+class Page:
+    """One page of the browser."""
+
+    def __init__(self, chromium, url):
+        self.chromium = chromium
+        self.target = chromium.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = chromium.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
+        chromium.events.clear()
+        for domain in "Page", "Runtime", "Log":
+            chromium.call(domain + ".enable", self.session)
+        chromium.call("Page.navigate", self.session, url=url)
+        self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 4")
+
+    def close(self):
+        """What the page complained of: exceptions, and what its policy did not permit."""
+        complaints = [event for event in self.chromium.events if event in ("Runtime.exceptionThrown", "Log.entryAdded")]
+        self.chromium.call("Target.closeTarget", targetId=self.target)
+        return complaints
+
+    def get(self, expression):
+        answer = self.chromium.call("Runtime.evaluate", self.session, expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def wait(self, expression):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            value = self.get(expression)
+            if value:
+                return value
+            time.sleep(0.02)
+        raise AssertionError("never came: %s\n%s" % (expression, self.get("document.body.innerText")))
+
+    def go(self, panel, heading):
+        self.get("location.hash = %s" % json.dumps("#" + panel))
+        self.wait("document.querySelector('main h2')?.textContent.startsWith(%s)" % json.dumps(heading))
+
+    def texts(self, selector):
+        return self.get("[...document.querySelectorAll(%s)].map((one) => one.textContent)" % json.dumps(selector))
+
+    def column(self, table, number):
+        return self.texts("table[data-name='%s'] tbody td:nth-child(%d)" % (table, number))
+
+
+class Shown(Tool):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="queryprof-page-")
+        cls.trace = os.path.join(cls.folder, "app.trace")
+        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql")
+        with contextlib.closing(sqlite3.connect(cls.trace)) as db:
+            db.execute("INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 34, 5)")
+            db.commit()
+        cls.chromium = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.chromium.close()
+        shutil.rmtree(cls.folder)
+
+    def open(self, url):
+        page = Page(self.chromium, url)
+        self.addCleanup(lambda: self.assertEqual(page.close(), []))
+        return page
+
+    def open_file(self, trace, *arguments):
+        out = os.path.join(self.folder, "report.html")
+        self.output("report", trace, "--html", "-o", out, *arguments)
+        with open(out, encoding="utf-8") as file:
+            data = json.loads(re.search(r'id="data">(.*?)</script>', file.read(), re.DOTALL)[1])
+        return self.open("file://" + out), data
+
+    def check_statement(self, page, data, statement):
+        """The panel of a statement has all that is known of it."""
+        page.go("statement=" + statement["statement"], "Statement " + statement["statement"][:8])
+        of = {part: [one for one in data[part] if one["statement"] == statement["statement"]] for part in ("plans", "callers", "runs", "findings")}
+        self.assertEqual(page.texts("main pre")[0], statement["query"])
+        nodes = page.get("[...document.querySelectorAll('.node span:first-child')].map((one) => one.textContent)")
+        self.assertEqual(sorted(nodes), sorted(one["detail"] for one in of["plans"]))
+        self.assertEqual(len(page.texts("article")), len(of["findings"]))
+        self.assertEqual(page.get("document.querySelectorAll('svg circle').length"), len(of["runs"]))
+        self.assertEqual(page.column("callers", 3), [one["caller"] or "not known" for one in of["callers"]])
+        self.assertEqual(len(page.column("slow runs", 1)), min(20, len(of["runs"])))
+        self.assertEqual(page.texts("nav a[aria-current]"), ["Statements"])
+
+    def test_panels_of_a_file(self):
+        page, data = self.open_file(self.trace)
+        self.assertEqual(page.get("document.title"), "queryprof: app.trace")
+        self.assertEqual(page.texts("nav a"), ["Statements", "Findings", "Health", "Now"])
+        self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))
+        for statement in data["statements"]:
+            self.check_statement(page, data, statement)
+        page.go("findings", "Findings")
+        self.assertEqual(len(page.texts("article")), len(data["findings"]))
+        self.assertTrue(data["findings"])
+        self.assertEqual(page.texts("article pre"), [one["cure"] for one in data["findings"] if one["cure"]])
+        self.assertEqual(len(page.texts("article button")), len(page.texts("article pre")))
+        page.go("health", "Health")
+        self.assertEqual((page.column("losses", 1), page.column("losses", 2), page.column("losses", 3)), (["34"], ["5"], ["the ring was full"]))
+        self.assertEqual(len(page.column("sampling", 1)), len(data["sampling"]))
+        page.go("now", "What runs now")
+        self.assertIn("Not known", page.texts("main p")[0])
+
+    def test_sorting_and_filter(self):
+        page, data = self.open_file(self.trace)
+        for number, name in ((3, "wall_ms"), (5, "runs")):
+            button = "document.querySelector(\"table[data-name='statements'] thead tr > :nth-child(%d) button\")" % number
+            page.get(button + ".click()")
+            self.assertEqual(page.get(button + ".parentElement.getAttribute('aria-sort')"), "descending")
+            known = [one for one in data["statements"] if one[name] is not None]
+            order = sorted(known, key=lambda one: -one[name]) + [one for one in data["statements"] if one[name] is None]
+            ids = page.get("[...document.querySelectorAll(\"table[data-name='statements'] tbody a\")].map((one) => one.hash)")
+            self.assertEqual(ids, ["#statement=" + one["statement"] for one in order])
+        page.get("{ const input = document.getElementById('filter'); input.value = 'INSERT INTO report'; input.dispatchEvent(new Event('input')); }")
+        self.assertEqual(len(page.column("statements", 1)), 1)
+
+    def test_accessible(self):
+        """What a keyboard and a screen reader need: headings of columns, captions, names of buttons and pictures."""
+        page, data = self.open_file(self.trace)
+        for panel, heading in [("statements", "Statements"), ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
+                               ("statement=" + data["statements"][0]["statement"], "Statement ")]:
+            page.go(panel, heading)
+            self.assertEqual(page.get("""[...document.querySelectorAll("table")].filter((one) => !one.caption?.textContent
+                || one.querySelectorAll("thead th:not([scope=col])").length || !one.closest("[role=region][tabindex='0'][aria-label]")).length"""), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('button, a')].filter((one) => !one.textContent.trim()).length"), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.getAttribute('aria-label')).length"), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('input')].filter((one) => !one.labels.length).length"), 0, panel)
+        self.assertEqual(page.get("document.activeElement.id"), "view")  # after a change of the panel, its beginning
+
+    def test_hostile(self):
+        """Whatever a file has in it is text."""
+        hostile = os.path.join(self.folder, "hostile.trace")
+        test_texts.make_hostile(hostile)
+        evil = "</script><script>hacked = 1</script><img src=x onerror='hacked = 1'><style>*{display:none}</style><a href='javascript:hacked = 1'>"
+        with contextlib.closing(sqlite3.connect(hostile)) as db:
+            db.execute("UPDATE statements SET query = 'SELECT ' || ?1 || id", (evil,))
+            db.execute("UPDATE plan_nodes SET detail = 'SCAN ' || ?1 || node, compared = ?1", (evil,))
+            db.execute("UPDATE losses SET reason = ?1", (evil,))
+            db.execute("UPDATE call_stacks SET caller = ?1, caller_function = ?1", (evil,))
+            db.execute("UPDATE processes SET executable = ?1, script = ?1", (evil,))
+            db.commit()
+        page, data = self.open_file(hostile)
+        for panel, heading in [("statements", "Statements"), ("findings", "Findings"), ("health", "Health"),
+                               *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
+            page.go(panel, heading)
+            self.assertEqual(page.get("document.querySelectorAll('img, iframe, main script, main style, a[href^=\"javascript:\"]').length"), 0)
+            self.assertEqual(page.get("document.scripts.length"), 2)
+        self.assertEqual(page.get("typeof hacked"), "undefined")
+        page.go("health", "Health")
+        self.assertEqual(page.column("losses", 3), [evil])
+
+    def test_without_text(self):
+        page, data = self.open_file(self.trace, "--no-text")
+        statement = data["statements"][0]["statement"]
+        self.assertEqual(page.texts("table[data-name='statements'] tbody a")[0], "[%s]" % statement)
+        page.go("statement=" + statement, "Statement ")
+        self.assertIn("Its text was left out of this page.", page.texts("main p"))
+
+    def test_served(self):
+        """The page of a server shows the same; and says what it cannot know."""
+        server = test_server.Server(self.trace)
+        self.addCleanup(server.close)
+        page, data = self.open(server.address), server.data()
+        page.wait("document.querySelector('main p')?.textContent.includes('no process records to this file now')")
+        self.assertEqual(page.texts("nav a"), ["Now", "Statements", "Findings", "Health"])
+        page.wait("document.title === 'queryprof: app.trace'")
+        page.go("statements", "Statements")
+        self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))
+        self.check_statement(page, data, data["statements"][0])
+
+    def test_now(self):
+        """A query that never ends is shown while it runs."""
+        trace = os.path.join(self.folder, "live.trace")
+        program = subprocess.Popen([QUERYPROF, "record", "-o", trace, "--", PYTHON, "-c", PROGRAM], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            end = time.monotonic() + SECONDS
+            while run("dump", trace, "--format", "json")[1].find("endless") < 0:
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.02)
+            server = test_server.Server(trace)
+            self.addCleanup(server.close)
+            page = self.open(server.address)
+            page.wait("document.querySelector(\"table[data-name='runs'] tbody\")?.textContent.includes(\"'endless'\")")
+            self.assertTrue(page.column("runs", 1)[0].endswith("s"))
+        finally:
+            os.killpg(program.pid, test_server.signal.SIGKILL)
+            program.communicate()
+        page.wait("document.querySelector('main p')?.textContent.includes('no process records to this file now')")
+
+
+if __name__ == "__main__":
+    main()
