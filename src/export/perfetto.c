@@ -36,6 +36,7 @@ struct track {
 struct written {
 	char *text; /* NULL: not yet */
 	size_t leaf_size, size;
+	uint32_t rest; /* what follows it, from 1, in `rests`; 0: nothing */
 };
 
 struct writer {
@@ -48,6 +49,8 @@ struct writer {
 	int64_t process, thread;       /* of the span before, as they are in the file */
 	VECTOR(int64_t) ends;          /* of the spans that the next one may be inside of */
 	VECTOR(struct written) stacks; /* by number */
+	struct index rest_index;       /* of stacks that others have above a wait */
+	VECTOR(struct written) rests;
 };
 
 static void begin_file(const struct writer *writer)
@@ -220,8 +223,37 @@ static bool add_span(void *to, const struct export_span *span)
 	return vector_push(&writer->ends, span->end_ns);
 }
 
+/* The first `count` frames of the stack. */
+static void write_frames(FILE *to, const char *before, const struct export_stack *stack, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < stack->frames[i]->line_count; j++) {
+			json_write_part(to, before, "<");
+			json_write_part(to, stack->frames[i]->lines[j].function, "<");
+			before = " < ";
+		}
+}
+
+/* 0: no memory. */
+static uint32_t find_rest(struct writer *writer, const struct export_stack *stack)
+{
+	const struct hash key = hash_words(&(uint64_t){ (uintptr_t)stack }, 1);
+	struct written *rest = index_item(&writer->rest_index, key, &writer->rests);
+	FILE *to;
+
+	if (rest && !rest->text) {
+		if (!(to = open_memstream(&rest->text, &rest->size)))
+			return 0;
+		write_frames(to, " < ", stack, stack->count);
+		fputc('"', to);
+		if (fclose(to))
+			return 0;
+	}
+	return rest ? (uint32_t)(rest - writer->rests.items) + 1 : 0;
+}
+
 /* False: no memory. */
-static bool make_stack(const struct writer *writer, const struct export_stack *stack, struct written *made)
+static bool make_stack(struct writer *writer, const struct export_stack *stack, struct written *made)
 {
 	FILE *to = open_memstream(&made->text, &made->size);
 
@@ -233,13 +265,10 @@ static bool make_stack(const struct writer *writer, const struct export_stack *s
 	fputs(",\"unit\":", to);
 	export_write_text(to, writer->info->unit);
 	fputs(",\"stack\":\"", to);
-	for (size_t i = 0; i < stack->count; i++)
-		for (size_t j = 0; j < stack->frames[i]->line_count; j++) {
-			json_write_part(to, i || j ? " < " : "", "<");
-			json_write_part(to, stack->frames[i]->lines[j].function, "<");
-		}
-	fputc('"', to);
-	return fclose(to) == 0;
+	write_frames(to, "", stack, stack->rest ? 1 : stack->count);
+	if (!stack->rest)
+		fputc('"', to);
+	return fclose(to) == 0 && (!stack->rest || (made->rest = find_rest(writer, stack->rest)));
 }
 
 static bool add_sample(void *to, const struct export_sample *sample)
@@ -262,6 +291,11 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	write_time(out, ",\"ts\":", sample->time_ns, writer->info->first_ns);
 	export_write_number(out, ",\"args\":{\"value\":", sample->value);
 	fwrite_unlocked(stack->text + stack->leaf_size, 1, stack->size - stack->leaf_size, out);
+	if (stack->rest) {
+		const struct written *rest = &writer->rests.items[stack->rest - 1];
+
+		fwrite_unlocked(rest->text, 1, rest->size, out);
+	}
 	write_member(out, "query_id", labels->query_id, ",");
 	fputs_unlocked("}}", out);
 	return true;
@@ -282,7 +316,11 @@ static bool end_perfetto(void *ended, bool complete)
 
 	for (size_t i = 0; i < writer->stacks.count; i++)
 		free(writer->stacks.items[i].text);
+	for (size_t i = 0; i < writer->rests.count; i++)
+		free(writer->rests.items[i].text);
 	vector_free(&writer->stacks);
+	vector_free(&writer->rests);
+	index_free(&writer->rest_index);
 	vector_free(&writer->ends);
 	vector_free(&writer->tracks);
 	index_free(&writer->processes);
