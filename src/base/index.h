@@ -9,14 +9,15 @@
  */
 #pragma once
 
-#include "base/hash_table.h"
+#include "base/hash.h"
 #include "base/vector.h"
 
 #define INDEX_NONE UINT32_MAX
 
 /* Start with a zeroed struct. */
 struct index {
-	struct hash_table table;
+	struct index_slot *slots;
+	size_t capacity, count;
 };
 
 /* The key's number, INDEX_NONE if it has none. */
