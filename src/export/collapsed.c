@@ -45,15 +45,15 @@ static bool add_collapsed(void *to, const struct export_sample *sample)
 }
 
 /* Stacks that differ only in the places within their functions are one line. */
-static bool collapse_sum(struct collapse *collapse, struct sum sum, int64_t unit)
+static bool collapse_sum(struct collapse *collapse, const struct export_stack *stack, int64_t value)
 {
-	for (size_t i = sum.stack->count; i-- > 0;) {
-		const struct export_frame *frame = sum.stack->frames[i];
+	for (size_t i = stack->count; i-- > 0;) {
+		const struct export_frame *frame = stack->frames[i];
 		for (size_t j = frame->line_count; j-- > 0;)
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;
 	}
-	return collapse_stack(collapse, sum.value / (unit ? unit : 1));
+	return collapse_stack(collapse, value);
 }
 
 static bool end_collapsed(void *ended, bool complete)
@@ -62,8 +62,12 @@ static bool end_collapsed(void *ended, bool complete)
 	struct collapse collapse = { 0 };
 	bool fine = true;
 
-	for (size_t i = 0; complete && fine && i < sums_count(&writer->sums); i++)
-		fine = collapse_sum(&collapse, sums_at(&writer->sums, i), writer->unit);
+	for (size_t i = 0; complete && fine && i < sums_count(&writer->sums); i++) {
+		const struct sum sum = sums_at(&writer->sums, i);
+
+		fine = collapse_sum(&collapse, sums_stack(&writer->sums, sum),
+		                    sum.value / (writer->unit ? writer->unit : 1));
+	}
 	if (complete && fine)
 		fine = collapse_write(&collapse, writer->out);
 	collapse_free(&collapse);

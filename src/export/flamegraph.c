@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/index.h"
+#include "base/tally.h"
 #include "base/vector.h"
 #include "export/export.h"
 #include "export/functions.h"
@@ -25,11 +26,6 @@
 extern const char flame_graph_page[], flame_graph_page_end[];
 
 static const char data_marker[] = "@DATA@";
-
-struct node {
-	uint32_t parent; /* NODE_ROOT: none */
-	uint32_t function;
-};
 
 /* Its own texts may be gone before it is written. */
 struct query {
@@ -94,8 +90,7 @@ struct writer {
 	VECTOR(uint32_t) leaves; /* by the stack's number: its leaf's node, from 1; 0: not known yet */
 	struct index rest_index; /* of stacks that others have above a wait */
 	VECTOR(uint32_t) rests;
-	struct index node_index;
-	VECTOR(struct node) nodes;
+	struct tally nodes; /* a word each: the parent's number, or NODE_ROOT, then the function's */
 };
 
 /* --- queries --------------------------------------------------------------------- */
@@ -229,13 +224,11 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 
 static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)
 {
-	uint64_t words[] = { parent, function };
-	struct node *node = index_item(&writer->node_index, hash_words(words, 2), &writer->nodes);
+	writer->nodes.keys = writer->nodes.width = 1;
+	const size_t node =
+		tally_row(&writer->nodes, &(int64_t){ (int64_t)((uint64_t)parent << 32 | function) });
 
-	if (!node)
-		return NODE_NO_MEMORY;
-	*node = (struct node){ parent, function };
-	return (uint32_t)(node - writer->nodes.items);
+	return node == TALLY_NONE ? NODE_NO_MEMORY : (uint32_t)node;
 }
 
 static uint32_t find_frame(struct writer *writer, uint32_t node, const struct export_frame *frame)
@@ -268,14 +261,17 @@ static uint32_t find_rest(struct writer *writer, const struct export_stack *stac
 	return node ? *node - 1 : NODE_NO_MEMORY;
 }
 
-static uint32_t find_leaf(struct writer *writer, const struct export_stack *stack)
+static uint32_t find_leaf(struct writer *writer, const struct sums *sums, struct sum sum)
 {
-	uint32_t *leaf = vector_at(&writer->leaves, stack->number);
+	uint32_t *leaf = vector_at(&writer->leaves, sum.stack);
 
-	if (leaf && !*leaf)
+	if (leaf && !*leaf) {
+		const struct export_stack *stack = sums_stack(sums, sum);
+
 		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest), stack->frames[0])
 		                     : make_leaf(writer, stack)) +
 		        1; /* NODE_ROOT is 0: it is found anew */
+	}
 	return leaf ? *leaf - 1 : NODE_NO_MEMORY;
 }
 
@@ -287,11 +283,11 @@ static int64_t page_node(uint32_t node)
 
 /* --- the data -------------------------------------------------------------------- */
 
-static bool write_sum(void *context, struct sum sum)
+static bool write_sum(void *context, const struct sums *sums, struct sum sum)
 {
 	struct writer *writer = context;
-	const uint32_t node = find_leaf(writer, sum.stack);
-	const struct labelled *of = &writer->labelled.items[sum.labels->number];
+	const uint32_t node = find_leaf(writer, sums, sum);
+	const struct labelled *of = &writer->labelled.items[sum.labels];
 	struct block *block = &writer->blocks.items[writer->blocks.count - 1];
 	const char *before = writer->has_samples ? ",\n" : "\n";
 	const int64_t numbers[] = { page_node(node), of->query, of->set, sum.samples, sum.value };
@@ -326,8 +322,10 @@ static void write_nodes(const struct writer *writer)
 {
 	fputs("\"nodes\":[", writer->out);
 	for (size_t i = 0; i < writer->nodes.count; i++) {
-		export_write_number(writer->out, i ? "," : "", page_node(writer->nodes.items[i].parent));
-		export_write_number(writer->out, ",", writer->nodes.items[i].function);
+		const uint64_t node = (uint64_t)*tally_at(&writer->nodes, i);
+
+		export_write_number(writer->out, i ? "," : "", page_node((uint32_t)(node >> 32)));
+		export_write_number(writer->out, ",", (uint32_t)node);
 	}
 	fputs("],\n", writer->out);
 }
@@ -471,7 +469,7 @@ static void forget_ended(struct writer *writer, int64_t now_ns)
 	for (size_t i = 0; i < writer->labelled.count; i++) {
 		struct labelled *of = &writer->labelled.items[i];
 
-		if (of->labels && sums_has_ended(of->labels, now_ns))
+		if (of->labels && sums_has_ended(of->labels->last_ns, now_ns))
 			of->labels = NULL;
 	}
 	index_free(&writer->part_index);
@@ -516,7 +514,6 @@ static bool end_flamegraph(void *ended, bool complete)
 	index_free(&writer->query_index);
 	index_free(&writer->set_index);
 	index_free(&writer->part_index);
-	index_free(&writer->node_index);
 	index_free(&writer->program_index);
 	vector_free(&writer->queries);
 	vector_free(&writer->ids);
@@ -526,7 +523,7 @@ static bool end_flamegraph(void *ended, bool complete)
 	vector_free(&writer->leaves);
 	vector_free(&writer->rests);
 	index_free(&writer->rest_index);
-	vector_free(&writer->nodes);
+	tally_free(&writer->nodes);
 	vector_free(&writer->programs);
 	return fine;
 }

@@ -191,13 +191,14 @@ static void write_labels(struct writer *writer, const struct row *row)
 	putc_unlocked('}', writer->out);
 }
 
-static bool write_sum(void *to, struct sum sum)
+static bool write_sum(void *to, const struct sums *sums, struct sum sum)
 {
 	struct writer *writer = to;
 	FILE *out = writer->out;
 
-	export_write_number(out, writer->has_samples ? ",\n{\"stack\":" : "\n{\"stack\":", sum.stack->number);
-	export_write_number(out, ",\"labels\":", writer->labels.items[sum.labels->number].row);
+	(void)sums;
+	export_write_number(out, writer->has_samples ? ",\n{\"stack\":" : "\n{\"stack\":", sum.stack);
+	export_write_number(out, ",\"labels\":", writer->labels.items[sum.labels].row);
 	export_write_number(out, ",\"samples\":", sum.samples);
 	export_write_number(out, ",\"weight\":", sum.weight);
 	export_write_number(out, ",\"value\":", sum.value);
@@ -222,7 +223,7 @@ static bool flush_json(void *of, int64_t now_ns, size_t *left)
 	for (size_t i = 0; i < writer->labels.count; i++) {
 		struct current *current = &writer->labels.items[i];
 
-		if (!current->labels || !sums_has_ended(current->labels, now_ns))
+		if (!current->labels || !sums_has_ended(current->labels->last_ns, now_ns))
 			continue;
 		writer->queries.items[current->labels->query] = 0;
 		current->labels = NULL;

@@ -402,11 +402,11 @@ static void pack_labels(struct writer *writer, const struct export_labels *of, s
 	*part = (struct part){ start, writer->label_parts.data.count - start };
 }
 
-static bool write_sample(void *context, struct sum sum)
+static bool write_sample(void *context, const struct sums *sums, struct sum sum)
 {
 	struct writer *writer = context;
-	struct part *stack = vector_at(&writer->stacks, sum.stack->number),
-		    *labels = vector_at(&writer->labels, sum.labels->number);
+	struct part *stack = vector_at(&writer->stacks, sum.stack),
+		    *labels = vector_at(&writer->labels, sum.labels);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
 	int64_t values[] = { sum.samples, sum.value };
 	uint8_t numbers[NUMBERS_MAX];
@@ -416,9 +416,9 @@ static bool write_sample(void *context, struct sum sum)
 		return false;
 	}
 	if (!stack->size)
-		pack_stack(writer, sum.stack, stack);
+		pack_stack(writer, sums_stack(sums, sum), stack);
 	if (!labels->size)
-		pack_labels(writer, sum.labels, labels);
+		pack_labels(writer, sums_labels(sums, sum), labels);
 	sample.n_value = 2;
 	sample.value = values;
 	const size_t size = pprof__sample__pack(&sample, numbers);

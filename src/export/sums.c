@@ -18,8 +18,24 @@ bool sums_add(struct sums *sums, const struct export_sample *sample)
 	int64_t *words = tally_at(&sums->rows, row);
 	words[WEIGHT] += sample->weight;
 	words[VALUE] += sample->value;
-	return words[SAMPLES]++ ||
-	       (EXPORT_KEEP(&sums->stacks, sample->stack) && EXPORT_KEEP(&sums->labels, sample->labels));
+	if (words[SAMPLES]++)
+		return true;
+	int64_t *last_ns = vector_at(&sums->last_ns, sample->labels->number);
+	if (!last_ns || !EXPORT_KEEP(&sums->stacks, sample->stack) ||
+	    !EXPORT_KEEP(&sums->labels, sample->labels))
+		return false;
+	*last_ns = sample->labels->last_ns;
+	return true;
+}
+
+static uint32_t stack_of(const struct sums *sums, size_t row)
+{
+	return (uint32_t)tally_at(&sums->rows, row)[KEY];
+}
+
+static uint32_t labels_of(const struct sums *sums, size_t row)
+{
+	return (uint32_t)((uint64_t)tally_at(&sums->rows, row)[KEY] >> 32);
 }
 
 struct sum sums_at(const struct sums *sums, size_t index)
@@ -27,17 +43,12 @@ struct sum sums_at(const struct sums *sums, size_t index)
 	const int64_t *words = tally_at(&sums->rows, index);
 
 	return (struct sum){
-		.stack = sums->stacks.items[words[KEY] & UINT32_MAX],
-		.labels = sums->labels.items[(uint64_t)words[KEY] >> 32],
+		.stack = stack_of(sums, index),
+		.labels = labels_of(sums, index),
 		.samples = words[SAMPLES],
 		.weight = words[WEIGHT],
 		.value = words[VALUE],
 	};
-}
-
-static uint32_t stack_of(const struct sums *sums, size_t row)
-{
-	return (uint32_t)tally_at(&sums->rows, row)[KEY];
 }
 
 /* Orders the rows' numbers by stack. False: no memory. */
@@ -64,21 +75,21 @@ static bool order_rows(const struct sums *sums, uint32_t *rows, size_t count)
 	return fine;
 }
 
-bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack, bool (*take)(void *context, struct sum sum),
-                void *context)
+bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
+                bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context)
 {
 	uint32_t *ended = malloc((sums->rows.count + 1) * sizeof(*ended)), count = 0;
 	bool *is_kept = calloc(sums->rows.count + 1, sizeof(*is_kept)), fine = ended && is_kept;
 
 	for (uint32_t i = 0; fine && i < sums->rows.count; i++) {
-		is_kept[i] = !sums_has_ended(sums_at(sums, i).labels, now_ns);
+		is_kept[i] = !sums_has_ended(sums->last_ns.items[labels_of(sums, i)], now_ns);
 		if (!is_kept[i])
 			ended[count++] = i;
 	}
 	if (fine && by_stack)
 		fine = order_rows(sums, ended, count);
 	for (uint32_t i = 0; fine && i < count; i++)
-		fine = take(context, sums_at(sums, ended[i]));
+		fine = take(context, sums, sums_at(sums, ended[i]));
 	if (fine)
 		tally_keep(&sums->rows, is_kept);
 	free(ended);
@@ -91,4 +102,5 @@ void sums_free(struct sums *sums)
 	tally_free(&sums->rows);
 	vector_free(&sums->stacks);
 	vector_free(&sums->labels);
+	vector_free(&sums->last_ns);
 }

@@ -10,8 +10,7 @@
 #include "export/export.h"
 
 struct sum {
-	const struct export_stack *stack;
-	const struct export_labels *labels;
+	uint32_t stack, labels; /* numbers */
 	int64_t samples, weight, value;
 };
 
@@ -20,6 +19,7 @@ struct sums {
 	struct tally rows;                          /* in the order in which they first came */
 	VECTOR(const struct export_stack *) stacks; /* by number */
 	VECTOR(const struct export_labels *) labels;
+	VECTOR(int64_t) last_ns; /* of the labels */
 };
 
 /* False: no memory. */
@@ -32,16 +32,27 @@ static inline size_t sums_count(const struct sums *sums)
 
 struct sum sums_at(const struct sums *sums, size_t index);
 
+/* Of a sum that was not forgotten. */
+static inline const struct export_stack *sums_stack(const struct sums *sums, struct sum sum)
+{
+	return sums->stacks.items[sum.stack];
+}
+
+static inline const struct export_labels *sums_labels(const struct sums *sums, struct sum sum)
+{
+	return sums->labels.items[sum.labels];
+}
+
 /* Hands on the sums whose labels have no sample from that time on, INT64_MAX: all, and forgets them.
  * by_stack: those of a stack together, so that what is made of it is at hand, and compresses well; else as
  * they came. False: no memory, or `take` has returned false. */
-bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack, bool (*take)(void *context, struct sum sum),
-                void *context);
+bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
+                bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context);
 
-/* Whether there is no sample from that time on that has the labels. */
-static inline bool sums_has_ended(const struct export_labels *labels, int64_t now_ns)
+/* Whether there is no sample from that time on that has labels with this last_ns. */
+static inline bool sums_has_ended(int64_t last_ns, int64_t now_ns)
 {
-	return labels->last_ns < now_ns || now_ns == INT64_MAX;
+	return last_ns < now_ns || now_ns == INT64_MAX;
 }
 
 void sums_free(struct sums *sums);
