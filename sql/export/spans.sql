@@ -8,7 +8,7 @@ WITH sampled AS MATERIALIZED (
 	SELECT DISTINCT span FROM temp.selected_samples WHERE span <> 0),
 wanted AS MATERIALIZED (
 	SELECT DISTINCT trace_id FROM temp.span_texts
-	WHERE query IN (SELECT id FROM temp.selected) OR span IN (SELECT span FROM sampled))
+	WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = query) OR span IN (SELECT span FROM sampled))
 SELECT trace_id, span_id, parent_span_id, operation_name, start_time_ns, finish_time_ns, process_id, thread_id,
        thread_name, hostname, query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,
        iif(:with_arrays IS NULL, '[]', coalesce((

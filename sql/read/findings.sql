@@ -116,7 +116,7 @@ DROP TABLE IF EXISTS temp.finding_lock_waits;
 CREATE TEMP TABLE finding_lock_waits AS
 WITH waits AS MATERIALIZED (
 	SELECT id, process, wait_ns, lock, refused, holder_process_id, holder_transaction FROM waits_for_locks
-	WHERE query IN (SELECT id FROM temp.selected)
+	WHERE EXISTS (SELECT 1 FROM temp.selected AS s WHERE s.id = query)
 	  AND (SELECT total(locks) FROM temp.finding_statements) >= 0.01 * (SELECT total(wall) FROM temp.finding_statements)),
 foreign_waits AS MATERIALIZED (
 	SELECT id FROM waits WHERE holder_process_id <> 0 AND holder_transaction = 0 ORDER BY wait_ns DESC LIMIT 100),

@@ -15,6 +15,8 @@
 #include "cmd/file/trace_file.h"
 #include "cmd/line/moment.h"
 #include "sql_run_plans.h"
+#include "sql_select_all.h"
+#include "sql_select_runs.h"
 #include "sql_selected.h"
 #include "sql_selected_statements.h"
 #include "store/file/database.h"
@@ -203,16 +205,22 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 		{ ":caller", one->caller },
 		{ NULL, NULL },
 	};
-	int result = run_sql(db, sql_run_plans, NULL, &(struct output){ .table.is_bare = true });
+	const struct output quiet = { .table.is_bare = true },
+			    reading = { .table.is_bare = true, .doing = "reading queries" };
+	bool is_all = true;
+
+	for (const struct sql_parameter *parameter = parameters; parameter->name; parameter++)
+		is_all &= !parameter->value;
+	int result = run_sql(db, sql_run_plans, NULL, &quiet);
 	if (!result)
-		result = run_sql(db, sql_selected, parameters,
-		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
+		result = run_sql(db, is_all ? sql_select_all : sql_select_runs, parameters, &reading);
+	if (!result)
+		result = run_sql(db, sql_selected, NULL, &reading);
 	if (!result && (selected_sums_replace(db) != SQLITE_OK || summed_runs_add(db) != SQLITE_OK))
 		result = complain("%s", sqlite3_errmsg(db));
 	if (!result) {
 		run_sql_prepare(db, sql_selected_statements);
-		result = run_sql(db, sql_selected_statements, parameters,
-		                 &(struct output){ .table.is_bare = true, .doing = "reading queries" });
+		result = run_sql(db, sql_selected_statements, parameters, &reading);
 	}
 	return result;
 }
