@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Selects the runs of queries that a command covers, in temp.selected. This, or select_all.sql if no option selects runs,
--- comes before selected.sql.
+-- Selects the runs of queries that a command covers, in temp.selected. This or select_all.sql comes before selected.sql.
 --
--- Parameters, of which at least one is not NULL; what is given must all be so:
+-- Parameters, all of which may be left NULL; what is given must all be so:
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
@@ -10,7 +9,8 @@
 -- :service (the program without its folders), :caller (file:line or file, whole or without folders, or function), :last (of those that are left and have a text, so many of
 -- the newest).
 
--- id: of main.queries. All its samples are between the two times.
+-- id: of main.queries. All its samples are between the two times. Row 0, "no query", is present if no parameter is
+-- given; then all samples count.
 CREATE TEMP TABLE selected (
 	id       INTEGER PRIMARY KEY,
 	first_ns INTEGER NOT NULL,
@@ -73,3 +73,8 @@ WHERE :last IS NOT NULL AND id NOT IN (
 	SELECT queries.id FROM selected CROSS JOIN queries ON queries.id = selected.id
 	ORDER BY iif(query_start_ns, query_start_ns, queries.first_ns) DESC, queries.id DESC
 	LIMIT CAST(:last AS INTEGER));
+
+INSERT INTO selected
+SELECT id, first_ns, last_ns FROM queries
+WHERE id = 0 AND coalesce(:query_id, :statement, :like, :since, :until, :min_duration, :failed, :database,
+                          :process, :thread, :last, :label, :host, :service, :caller) IS NULL;

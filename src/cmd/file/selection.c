@@ -207,13 +207,13 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 	};
 	const struct output quiet = { .table.is_bare = true },
 			    reading = { .table.is_bare = true, .doing = "reading queries" };
-	bool is_all = true;
+	bool is_view = trace_file_is_immutable(db);
 
 	for (const struct sql_parameter *parameter = parameters; parameter->name; parameter++)
-		is_all &= !parameter->value;
+		is_view &= !parameter->value;
 	int result = run_sql(db, sql_run_plans, NULL, &quiet);
 	if (!result)
-		result = run_sql(db, is_all ? sql_select_all : sql_select_runs, parameters, &reading);
+		result = run_sql(db, is_view ? sql_select_all : sql_select_runs, parameters, &reading);
 	if (!result)
 		result = run_sql(db, sql_selected, NULL, &reading);
 	if (!result && (selected_sums_replace(db) != SQLITE_OK || summed_runs_add(db) != SQLITE_OK))
