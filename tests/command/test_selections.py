@@ -47,7 +47,7 @@ CALLERS = (("/srv/shop/orders.py:31", "find"), ("/srv/shop/orders.py:3", "find")
 ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
     "queries": ["by", "statements", "runs", "regressed"],
-    "report": ["type", "full"],
+    "report": ["type", "full", "html", "no-text", "no-paths"],
     "plan": ["type", "opcodes"],
     "diff": ["with", "at", "type"],
     "export": ["format", "diff", "no-inlines", "root", "plan", "native", "type"],
@@ -60,7 +60,7 @@ LINES = {
 }
 ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or a file as a whole.
-OTHER_COMMANDS = {"record", "attach", "check", "advise", "analyze", "top", "dump", "push", "pull", "embed", "sql", "mcp"}
+OTHER_COMMANDS = {"record", "attach", "check", "advise", "analyze", "top", "dump", "live", "push", "pull", "embed", "sql", "mcp"}
 # The tools of mcp, with arguments: each prints what its command does.
 TOOLS = (("top_statements", {"limit": 2, "like": "orders"}, ("queries", "--limit", "2", "--like", "orders")),
          ("top_statements", {"limit": 1, "by": "cpu"}, ("queries", "--limit", "1", "--by", "cpu")),
