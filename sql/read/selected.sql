@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The data of the runs in temp.selected (see select_all.sql and select_runs.sql), in two temporary views, and their statements, in
--- temp.selected_statements. Run this after run_plans.sql and before the files that read these.
+-- The data of the runs in temp.selected (see select_runs.sql), in two temporary views, and their statements, in
+-- temp.selected_statements. Run this after run_plans.sql and select_runs.sql or select_all.sql, and before the files that
+-- read these.
 
 -- Of all of them: one row.
 CREATE TEMP TABLE selected_limits AS

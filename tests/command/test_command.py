@@ -331,7 +331,7 @@ class Command(Tool):
         db.create_function("oneLine", 1, str)
         db.create_function("virtualWords", 1, str)
         db.create_function("stackPhase", 1, lambda trace: None)
-        for name in ("read/run_plans", "read/selected", "read/selected_statements", "read/run_lines", "read/causes",
+        for name in ("read/run_plans", "read/select_runs", "read/selected", "read/selected_statements", "read/run_lines", "read/causes",
                      "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
                      "report/clocks", "report/times", "read/plan_runs", "read/plan_changes"):
             if name == "read/selected_statements":  # the command's is made in C, and is faster
@@ -339,7 +339,7 @@ class Command(Tool):
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):
                     rows = db.execute(sql, dict.fromkeys(re.findall(r":(\w+)", sql))).fetchall()
-            self.assertTrue(rows or name in ("read/run_plans", "read/selected", "read/selected_statements", "read/run_lines",
+            self.assertTrue(rows or name in ("read/run_plans", "read/select_runs", "read/selected", "read/selected_statements", "read/run_lines",
                                              "read/statement_lines",
                                              "read/causes", "report/samples", "report/clocks",
                                              "read/plan_runs", "read/plan_changes"), name)

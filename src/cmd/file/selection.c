@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which runs a command is about: the options that queries, report, plan, export and diff
- * share, and the runs of a file that they select (sql/read/selected.sql).
+ * share, and the runs of a file that they select (sql/read/select_runs.sql).
  */
 #include "cmd/file/selection.h"
 
