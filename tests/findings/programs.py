@@ -185,7 +185,7 @@ def lookup_children(path, timed):
         timed(lambda: db.execute("SELECT count(*), sum(total) FROM orders WHERE customer_id = ?", (customer,)).fetchone())
 
 
-@program(ORDERS, "repeated_lookup", "SELECT city FROM customers")
+@program(ORDERS, "repeated_lookup", "SELECT city FROM customers", "slow_consumer")
 def lookup_while_stepping(path, timed):
     db = connect(path)
     for order in db.execute("SELECT id, customer_id FROM orders WHERE id <= 30000"):
@@ -253,7 +253,8 @@ def trigger(path, timed):
     db.execute("COMMIT")
 
 
-@program("CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); PRAGMA journal_mode = WAL;", "checkpoint", " t", "commit_sync")
+@program("CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); PRAGMA journal_mode = WAL;", "checkpoint", " t",
+         "commit_sync cache_spill small_cache")  # DELETE reads and frees 10 MB, with a cache of 2
 def checkpoints(path, timed):
     db = connect(path)
     db.execute("PRAGMA wal_autocheckpoint = 1")
