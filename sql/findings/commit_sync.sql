@@ -17,5 +17,5 @@ FROM ended AS e WHERE commits >= 20 AND syncs >= 0.3 * wall
   AND (query LIKE 'COMMIT%' OR query LIKE 'END%'
        OR NOT EXISTS (SELECT 1 FROM temp.finding_statements WHERE query LIKE 'COMMIT%' OR query LIKE 'END%' OR query LIKE 'RELEASE%')
        OR (SELECT transactions FROM alone WHERE alone.hash = e.hash) >= 10)
-  -- The first transaction after a connection was opened may begin a new WAL, and syncs that: it is the connection's cost.
+  -- The first transaction of a new connection may start a new WAL and sync it. That is the cost of connecting, not of the commit.
   AND NOT (hash IN (SELECT hash FROM temp.finding_reconnected) AND EXISTS (SELECT 1 FROM temp.finding_connections) AND EXISTS (SELECT 1 FROM wal_events));

@@ -15,7 +15,7 @@ struct index_slot {
 };
 _Static_assert(sizeof(struct index_slot) == 16, "a cache line has whole slots");
 
-/* The key's slot, or the empty one where it belongs. */
+/* The slot that has the key, or the empty slot to put it in. */
 static struct index_slot *find_slot(const struct index *index, uint64_t first, uint32_t second)
 {
 	const size_t mask = index->capacity - 1;

@@ -89,8 +89,8 @@ static bool is_held(int from, pid_t reader, struct report *last)
 	}
 }
 
-/* Starts a reader of the processes after that of `last`, and keeps its last report there. True: it was held.
- */
+/* Starts a reader that begins after the process in `last`, and stores its last report in `last`. True: the
+ * reader was held. */
 static bool read_after(struct report *last, const char *wanted, size_t size)
 {
 	pid_t reader;
