@@ -9,15 +9,14 @@
  */
 #pragma once
 
-#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/vector.h"
 
 #define INDEX_NONE UINT32_MAX
 
 /* Start with a zeroed struct. */
 struct index {
-	struct index_slot *slots;
-	size_t capacity, count;
+	struct hash_table table;
 };
 
 /* The key's number, INDEX_NONE if it has none. */
