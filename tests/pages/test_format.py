@@ -34,6 +34,8 @@ def fill(db, chance):
         CREATE TRIGGER fired AFTER INSERT ON empty BEGIN SELECT 1; END;
         CREATE VIRTUAL TABLE texts USING fts5 (body);
         CREATE VIRTUAL TABLE boxes USING rtree (id, x0, x1);
+        CREATE TABLE lengths (body BLOB);
+        CREATE INDEX by_body ON lengths (body);
         CREATE TABLE dropped (body BLOB);""")
     db.execute("CREATE TABLE %s (%s)" % (LONG, ", ".join("column%d" % i for i in range(300))))
     db.executemany("INSERT INTO plain VALUES (?, ?, ?)",
@@ -43,6 +45,9 @@ def fill(db, chance):
     db.executemany("INSERT INTO wide VALUES (?, ?)",
                    ((2**i if i < 60 else i + 2**62, chance.randbytes(chance.choice((1, 100, 480, 500, 1000, 4000, 70000, 200000))))
                     for i in range(80)))
+    # Each length about those at which a payload needs an overflow page, in a table and in an index.
+    db.executemany("INSERT INTO lengths VALUES (?)",
+                   ((chance.randbytes(length),) for length in (*range(70, 1020), *range(4020, 4070), *range(16390, 16430), *range(65470, 65510))))
     db.executemany("INSERT INTO texts VALUES (?)", ((" ".join("w%d" % chance.randrange(500) for _ in range(30)),) for _ in range(200)))
     db.executemany("INSERT INTO boxes VALUES (?, ?, ?)", ((i, i, i + 5) for i in range(500)))
     db.executemany("INSERT INTO dropped VALUES (?)", ((chance.randbytes(600),) for _ in range(1000)))
