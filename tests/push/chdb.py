@@ -5,7 +5,7 @@ import http.server
 import threading
 import urllib.parse
 
-import native
+import row_binary
 
 
 class Engine:
@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with self.server.lock:
                 if "query" in query:
                     with open(self.server.body, "wb") as file:
-                        file.write(native.unpack(body))
+                        file.write(row_binary.unpack(body))
                 if "database" in query:
                     self.server.engine.query(f"SHOW TABLES FROM {query['database']}".encode())
                 answer = self.server.engine.query(sql)

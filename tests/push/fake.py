@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.parse
 
-import native
+import row_binary
 
 # The fate of a request: is it stored, how often, and what becomes of the response.
 FAULTS = {
@@ -163,10 +163,11 @@ class Fake:
             if name not in self.tables:
                 return f"Code: 60. DB::Exception: Table default.{name} does not exist. (UNKNOWN_TABLE)", 404
             return "".join(f"{column}\t{kind}\t\t\t\t\t\n" for column, kind in self.tables[name].items()), 200
-        name, columns = re.fullmatch(r"INSERT INTO (\w+) \((.*)\) FORMAT Native", sql).groups()
+        name, columns = re.fullmatch(r"INSERT INTO (\w+) \((.*)\) FORMAT RowBinary", sql).groups()
+        columns = columns.split(", ")
         assert query["decompress"] == "1" and query["insert_deduplication_token"].startswith(name)
-        rows = native.read_block(native.unpack(body), self.tables[name])
-        assert set(columns.split(", ")) == set(self.tables[name]), "a column of the table is left empty"
+        assert set(columns) == set(self.tables[name]), "a column of the table is left empty"
+        rows = row_binary.read_rows(row_binary.unpack(body), columns, self.tables[name])
         self.received += len(rows)
         for row in rows:
             key = tuple(row[part] for part in self.KEYS[name])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request is one block of one table. Its token is made of the position in the file, so that a
+ * A request has rows of one table. Its token is made of the position in the file, so that a
  * server that remembers tokens drops a repetition at once; what makes a repetition harmless on every
  * server is that each row has a key of its own (sql/clickhouse/tables.sql).
  */
@@ -46,8 +46,10 @@ static const struct {
 	[PUSH_LOSSES] = { "losses_rows", sql_push_losses, PUSH_BATCH },
 };
 
-struct column_type {
-	char *name, *type;
+struct column {
+	char *name, *type_name;
+	struct clickhouse_type type;
+	bool is_known; /* the type */
 };
 
 /* Rows to be sent to one table. */
@@ -60,8 +62,7 @@ static struct {
 	char *url; /* ends with ? or & */
 	enum clickhouse_method method;
 	int version; /* 2208 for 22.8 */
-	uint64_t block;
-	VECTOR(struct column_type) types[PUSH_TABLES];
+	VECTOR(struct column) columns[PUSH_TABLES];
 	struct request requests[PUSH_TABLES];
 } target;
 
@@ -154,7 +155,7 @@ static void unescape(char *text)
 
 /* The columns that take values: name, type, and a kind of default that is none of those that are
  * computed. */
-static int ask_types(enum push_table table)
+static int ask_columns(enum push_table table)
 {
 	struct http_response response;
 	char sql[100], *save = NULL, *copy;
@@ -173,7 +174,9 @@ static int ask_types(enum push_table table)
 		if (!strncmp(end, "ALIAS", 5) || !strncmp(end, "MATERIALIZED", 12))
 			continue;
 		unescape(type);
-		if (!vector_push(&target.types[table], (struct column_type){ strdup(line), strdup(type) }))
+		struct column column = { .name = strdup(line), .type_name = strdup(type) };
+		column.is_known = clickhouse_type_read(&column.type, type);
+		if (!vector_push(&target.columns[table], column))
 			break;
 	}
 	free(copy);
@@ -192,7 +195,7 @@ int push_clickhouse_begin(const char *url, bool is_zstd)
 	if (ask_version() != COMMAND_FINE)
 		return COMMAND_FAILED;
 	for (enum push_table i = 0; i < PUSH_TABLES; i++)
-		if (ask_types(i) != COMMAND_FINE)
+		if (ask_columns(i) != COMMAND_FINE)
 			return COMMAND_FAILED;
 	return check_columns();
 }
@@ -207,11 +210,11 @@ static void clear_request(struct request *request)
 void push_clickhouse_end(void)
 {
 	for (int i = 0; i < PUSH_TABLES; i++) {
-		for (size_t k = 0; k < target.types[i].count; k++) {
-			free(target.types[i].items[k].name);
-			free(target.types[i].items[k].type);
+		for (size_t k = 0; k < target.columns[i].count; k++) {
+			free(target.columns[i].items[k].name);
+			free(target.columns[i].items[k].type_name);
 		}
-		vector_free(&target.types[i]);
+		vector_free(&target.columns[i]);
 		clear_request(&target.requests[i]);
 	}
 	free(target.url);
@@ -232,38 +235,56 @@ enum source {
 struct table_rows {
 	enum push_table table;
 	sqlite3_stmt *rows;
-	size_t count; /* of columns of the table */
-	struct clickhouse_column columns[80];
-	enum source sources[80]; /* by column of the selection */
-	struct clickhouse_column *to[80];
-	struct clickhouse_column *trace, *symbols, *lines;
-	const char *statement_labels;
 	struct push_stacks *stacks;
-	uint64_t block;
+	struct bytes values; /* that are not in the request yet */
+	struct {
+		enum source source;
+		const struct column *column; /* SOURCE_STACK, SOURCE_STATEMENT_LABELS: NULL */
+	} to[];                              /* by column of the selection */
 };
 
-#define COLUMNS_MAX (sizeof(((struct table_rows *)0)->columns) / sizeof(struct clickhouse_column))
+static void complain_of_type(enum push_table table, const struct column *column)
+{
+	complain("the target's table %s: column %s has the type %s, which push cannot fill",
+	         tables[table].name, column->name, column->type_name);
+}
 
 /* NULL after a complaint. */
-static struct clickhouse_column *add_column(struct table_rows *rows, const char *name)
+static const struct column *find_column(enum push_table table, const char *name)
 {
-	struct clickhouse_column *column = &rows->columns[rows->count];
-	const char *type = NULL;
+	for (size_t i = 0; i < target.columns[table].count; i++) {
+		const struct column *column = &target.columns[table].items[i];
 
-	for (size_t i = 0; i < target.types[rows->table].count; i++)
-		if (!strcmp(target.types[rows->table].items[i].name, name))
-			type = target.types[rows->table].items[i].type;
-	if (!type || rows->count == COLUMNS_MAX) {
-		complain("the target's table %s has no column %s: add it as in sql/clickhouse/tables.sql",
-		         tables[rows->table].name, name);
+		if (strcmp(column->name, name) != 0)
+			continue;
+		if (column->is_known)
+			return column;
+		complain_of_type(table, column);
 		return NULL;
 	}
-	rows->count++;
-	if (clickhouse_column_set(column, name, type))
-		return column;
-	complain("the target's table %s: column %s has the type %s, which push cannot fill",
-	         tables[rows->table].name, name, type);
+	complain("the target's table %s has no column %s: add it as in sql/clickhouse/tables.sql",
+	         tables[table].name, name);
 	return NULL;
+}
+
+/* The bytes of a stack are made once, for these columns. */
+static const struct {
+	const char *name, *items;
+} stack_columns[] = { { "trace", "UInt64" }, { "symbols", "String" }, { "lines", "String" } };
+
+static bool find_stack_columns(enum push_table table)
+{
+	for (size_t i = 0; i < sizeof(stack_columns) / sizeof(stack_columns[0]); i++) {
+		const struct column *column = find_column(table, stack_columns[i].name);
+
+		if (!column)
+			return false;
+		if (!column->type.is_array || !strstr(column->type_name, stack_columns[i].items)) {
+			complain_of_type(table, column);
+			return false;
+		}
+	}
+	return true;
 }
 
 static bool set_columns(struct table_rows *rows)
@@ -272,22 +293,20 @@ static bool set_columns(struct table_rows *rows)
 		const char *name = sqlite3_column_name(rows->rows, i);
 
 		if (!strcmp(name, "stack")) {
-			rows->sources[i] = SOURCE_STACK;
-			if (!(rows->trace = add_column(rows, "trace")) ||
-			    !(rows->symbols = add_column(rows, "symbols")) ||
-			    !(rows->lines = add_column(rows, "lines")))
+			rows->to[i].source = SOURCE_STACK;
+			if (!find_stack_columns(rows->table))
 				return false;
 			continue;
 		}
 		if (!strcmp(name, "statement_labels")) {
-			rows->sources[i] = SOURCE_STATEMENT_LABELS;
+			rows->to[i].source = SOURCE_STATEMENT_LABELS;
 			continue;
 		}
-		if (!(rows->to[i] = add_column(rows, name)))
+		if (!(rows->to[i].column = find_column(rows->table, name)))
 			return false;
-		rows->sources[i] = !strcmp(name, "labels") || !strcmp(name, "attribute") ? SOURCE_LABELS
-		                   : rows->to[i]->is_array                               ? SOURCE_NUMBERS
-		                                                                         : SOURCE_VALUE;
+		rows->to[i].source = !strcmp(name, "labels") || !strcmp(name, "attribute") ? SOURCE_LABELS
+		                     : rows->to[i].column->type.is_array                   ? SOURCE_NUMBERS
+		                                                                           : SOURCE_VALUE;
 	}
 	return true;
 }
@@ -295,20 +314,24 @@ static bool set_columns(struct table_rows *rows)
 /* NULL: SQLite's error. */
 static struct table_rows *begin_rows(sqlite3 *db, enum push_table table)
 {
-	struct table_rows *rows = calloc(1, sizeof(*rows));
+	sqlite3_stmt *selected;
+	struct table_rows *rows;
 
-	if (rows && sqlite3_prepare_v2(db, tables[table].sql, -1, &rows->rows, NULL) == SQLITE_OK) {
-		rows->table = table;
-		return rows;
+	if (sqlite3_prepare_v2(db, tables[table].sql, -1, &selected, NULL) != SQLITE_OK)
+		return NULL;
+	rows = calloc(1, sizeof(*rows) + (size_t)sqlite3_column_count(selected) * sizeof(rows->to[0]));
+	if (!rows) {
+		sqlite3_finalize(selected);
+		return NULL;
 	}
-	free(rows);
-	return NULL;
+	rows->table = table;
+	rows->rows = selected;
+	return rows;
 }
 
 static void end_rows(struct table_rows *rows)
 {
-	for (size_t i = 0; i < rows->count; i++)
-		clickhouse_column_free(&rows->columns[i]);
+	vector_free(&rows->values.data);
 	sqlite3_finalize(rows->rows);
 	free(rows);
 }
@@ -338,89 +361,74 @@ static int check_columns(void)
 
 static void put_value(struct table_rows *rows, int i)
 {
-	struct clickhouse_values *values = &rows->to[i]->values[0];
+	const struct clickhouse_values *values = &rows->to[i].column->type.values[0];
 
 	switch (sqlite3_column_type(rows->rows, i)) {
-	case SQLITE_INTEGER: clickhouse_put_number(values, sqlite3_column_int64(rows->rows, i)); return;
-	case SQLITE_FLOAT: clickhouse_put_real(values, sqlite3_column_double(rows->rows, i)); return;
-	case SQLITE_NULL: clickhouse_put_text(values, "", 0); return;
+	case SQLITE_INTEGER:
+		clickhouse_put_number(&rows->values, values, sqlite3_column_int64(rows->rows, i));
+		return;
+	case SQLITE_FLOAT:
+		clickhouse_put_real(&rows->values, values, sqlite3_column_double(rows->rows, i));
+		return;
+	case SQLITE_NULL: clickhouse_put_text(&rows->values, values, "", 0); return;
 	default:
-		clickhouse_put_text(values, (const char *)sqlite3_column_text(rows->rows, i),
+		clickhouse_put_text(&rows->values, values, (const char *)sqlite3_column_text(rows->rows, i),
 		                    (size_t)sqlite3_column_bytes(rows->rows, i));
 	}
-}
-
-/* Texts of a stack; words are looked up once a block. */
-static void put_texts(struct clickhouse_column *column, const struct push_stack *stack, const char **texts,
-                      uint32_t *words, bool is_new)
-{
-	struct clickhouse_values *values = &column->values[0];
-
-	clickhouse_end_row(column, stack->count);
-	if (values->kind != CLICKHOUSE_WORD) {
-		for (size_t i = 0; i < stack->count; i++)
-			clickhouse_put_text(values, texts[i], strlen(texts[i]));
-		return;
-	}
-	for (size_t i = 0; is_new && i < stack->count; i++)
-		words[i] = clickhouse_word(values, texts[i], strlen(texts[i]));
-	clickhouse_put_words(values, words, stack->count);
 }
 
 /* An SQLite result. */
 static int put_stack(struct table_rows *rows, int64_t id)
 {
-	struct push_stack *stack;
+	const struct bytes *stack;
 	int code = push_stacks_find(rows->stacks, id, &stack);
-	bool is_new;
 
-	if (code != SQLITE_OK)
-		return code;
-	is_new = stack->block != rows->block;
-	stack->block = rows->block;
-	clickhouse_end_row(rows->trace, stack->count);
-	bytes_put(&rows->trace->values[0].data, stack->addresses, stack->count * sizeof(uint64_t));
-	put_texts(rows->symbols, stack, stack->functions, stack->words, is_new);
-	put_texts(rows->lines, stack, stack->lines, stack->words + stack->count, is_new);
-	return SQLITE_OK;
+	if (code == SQLITE_OK)
+		bytes_put(&rows->values, stack->data.items, stack->data.count);
+	return code;
 }
 
 /* Labels of the statement's comments count before those of the run. False: no memory. */
-static bool put_labels(struct clickhouse_column *column, const char *first, const char *second)
+static bool put_labels(struct bytes *to, const struct clickhouse_type *type, const char *first,
+                       const char *second)
 {
 	struct label_pairs pairs = { .items = { 0 } };
 	bool fine = label_pairs_add_set(&pairs, first) && label_pairs_add_set(&pairs, second);
 
-	if (fine && column->is_map) {
-		clickhouse_end_row(column, pairs.items.count);
+	if (fine && type->is_map) {
+		clickhouse_put_count(to, pairs.items.count);
 		for (size_t i = 0; i < pairs.items.count; i++) {
 			const struct label_pair *pair = &pairs.items.items[i];
 
-			clickhouse_put_text(&column->values[0], pair->key, strlen(pair->key));
-			clickhouse_put_text(&column->values[1], pair->text, strlen(pair->text));
+			clickhouse_put_text(to, &type->values[0], pair->key, strlen(pair->key));
+			clickhouse_put_text(to, &type->values[1], pair->text, strlen(pair->text));
 		}
 	} else if (fine) {
 		char *text = pairs.items.count ? label_pairs_text(&pairs) : strdup("{}");
 
 		fine = text != NULL;
 		if (fine)
-			clickhouse_put_text(&column->values[0], text, label_set_object(text));
+			clickhouse_put_text(to, &type->values[0], text, label_set_object(text));
 		free(text);
 	}
 	label_pairs_free(&pairs);
 	return fine;
 }
 
-static void put_numbers(struct clickhouse_column *column, const char *json)
+static void put_numbers(struct bytes *to, const struct clickhouse_type *type, const char *json)
 {
+	struct bytes items = { .failed = false };
 	size_t count = 0;
 
 	json_read(&json, '[');
 	for (uint64_t number; json_read_integer(&json, &number); count++) {
-		clickhouse_put_number(&column->values[0], (int64_t)number);
+		clickhouse_put_number(&items, &type->values[0], (int64_t)number);
 		json_read(&json, ',');
 	}
-	clickhouse_end_row(column, count);
+	clickhouse_put_count(to, count);
+	bytes_put(to, items.data.items, items.data.count);
+	to->failed |= items.failed;
+	vector_free(&items.data);
 }
 
 /* An SQLite result. */
@@ -429,17 +437,23 @@ static int put_row(struct table_rows *rows)
 	const char *of_statement = "";
 	int code = SQLITE_OK;
 
-	for (int i = 0; code == SQLITE_OK && i < sqlite3_column_count(rows->rows); i++)
-		switch (rows->sources[i]) {
+	for (int i = 0; code == SQLITE_OK && i < sqlite3_column_count(rows->rows); i++) {
+		const struct column *column = rows->to[i].column;
+
+		switch (rows->to[i].source) {
 		case SOURCE_VALUE: put_value(rows, i); break;
 		case SOURCE_STACK: code = put_stack(rows, sqlite3_column_int64(rows->rows, i)); break;
 		case SOURCE_STATEMENT_LABELS: of_statement = run_sql_text(rows->rows, i); break;
 		case SOURCE_LABELS:
-			if (!put_labels(rows->to[i], of_statement, run_sql_text(rows->rows, i)))
+			if (!put_labels(&rows->values, &column->type, of_statement,
+			                run_sql_text(rows->rows, i)))
 				code = SQLITE_NOMEM;
 			break;
-		case SOURCE_NUMBERS: put_numbers(rows->to[i], run_sql_text(rows->rows, i)); break;
+		case SOURCE_NUMBERS:
+			put_numbers(&rows->values, &column->type, run_sql_text(rows->rows, i));
+			break;
 		}
+	}
 	return code;
 }
 
@@ -454,9 +468,11 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	if (!out)
 		return NULL;
 	fprintf(out, "INSERT INTO %s (", tables[rows->table].name);
-	for (size_t i = 0; i < rows->count; i++)
-		fprintf(out, "%s%s", i ? ", " : "", rows->columns[i].name);
-	fputs(") FORMAT Native", out);
+	for (int i = 0; i < sqlite3_column_count(rows->rows); i++)
+		if (rows->to[i].source != SOURCE_STATEMENT_LABELS)
+			fprintf(out, "%s%s", i ? ", " : "",
+			        rows->to[i].column ? rows->to[i].column->name : "trace, symbols, lines");
+	fputs(") FORMAT RowBinary", out);
 	if (fclose(out) != 0)
 		return NULL;
 	if (target.version >= 2202) /* older ones refuse what they do not know */
@@ -475,19 +491,6 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	return url;
 }
 
-/* False: no memory. */
-static bool make_request(struct table_rows *rows, int64_t count, const struct push_position *since,
-                         const struct push_position *until)
-{
-	struct request *request = &target.requests[rows->table];
-	struct bytes block = { .failed = false };
-	bool fine = clickhouse_block_write(rows->columns, rows->count, (uint64_t)count, &block) &&
-	            clickhouse_pack(&block, target.method, &request->body);
-
-	vector_free(&block.data);
-	return fine && (request->url = make_url(rows, since, until));
-}
-
 static void bind(sqlite3_stmt *row, const char *name, int64_t number)
 {
 	int index = sqlite3_bind_parameter_index(row, name);
@@ -500,6 +503,7 @@ static void bind(sqlite3_stmt *row, const char *name, int64_t number)
 static int read_table(struct table_rows *rows, sqlite3 *db, const char *path,
                       const struct push_position *since, const struct push_position *until, int64_t *count)
 {
+	struct request *request = &target.requests[rows->table];
 	int code = SQLITE_DONE;
 
 	if (!set_columns(rows))
@@ -508,10 +512,14 @@ static int read_table(struct table_rows *rows, sqlite3 *db, const char *path,
 		if ((code = put_row(rows)) != SQLITE_OK)
 			return complain("%s: %s", path, sqlite3_errstr(code));
 		++*count;
+		if (rows->values.data.count >= CLICKHOUSE_FRAME_BYTES &&
+		    !clickhouse_pack(&rows->values, target.method, &request->body))
+			return complain("out of memory");
 	}
 	if (code != SQLITE_DONE)
 		return complain("%s: %s", path, sqlite3_errmsg(db));
-	if (*count && !make_request(rows, *count, since, until))
+	if (*count && (!clickhouse_pack(&rows->values, target.method, &request->body) ||
+	               !(request->url = make_url(rows, since, until))))
 		return complain("out of memory");
 	return COMMAND_FINE;
 }
@@ -534,7 +542,6 @@ int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_positi
 		if (!rows)
 			return complain("%s: %s", path, sqlite3_errmsg(db));
 		rows->stacks = stacks;
-		rows->block = ++target.block;
 		bind(rows->rows, ":since", since->at[part]);
 		bind(rows->rows, ":until", until->at[part]);
 		bind(rows->rows, ":missed", batch->missed);

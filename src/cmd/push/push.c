@@ -30,7 +30,7 @@
 #include "store/file/database.h"
 
 #define SAMPLES_A_ROUND 50000
-#define STACKS_MAX 200000
+#define STACKS_MAX 50000 /* of a file, kept: about 2 KiB each */
 #define SHOWN_EVERY_S 60
 #define LAST_PATIENCE_S 5
 

@@ -2,10 +2,20 @@
 #include "cmd/push/stacks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cmd/ui/complain.h"
 #include "export/names.h"
+
+static const struct clickhouse_values texts = { .kind = CLICKHOUSE_TEXT };
+
+static void free_stack(struct bytes *stack)
+{
+	if (stack)
+		vector_free(&stack->data);
+	free(stack);
+}
 
 bool push_stacks_begin(struct push_stacks *stacks, sqlite3 *db, const struct address_space *space)
 {
@@ -24,57 +34,52 @@ void push_stacks_end(struct push_stacks *stacks)
 {
 	sqlite3_finalize(stacks->read);
 	for (size_t i = 0; i < stacks->list.count; i++)
-		free(stacks->list.items[i]);
+		free_stack(stacks->list.items[i]);
 	vector_free(&stacks->list);
 	index_free(&stacks->index);
 	names_free(stacks->names);
 	*stacks = (struct push_stacks){ .read = NULL };
 }
 
-/* NULL: no memory. */
-static const char *keep_line(struct names *names, const struct export_frame *frame)
+/* file:line, or the module. */
+static void put_line(struct bytes *to, const struct export_frame *frame)
 {
 	const struct export_line *line = &frame->lines[0];
-	char *text;
-	const char *kept;
+	char *made = line->line ? text_format("%s:%d", line->file, line->line) : NULL;
+	const char *text = made ? made : frame->module ? frame->module->path : "";
 
-	if (!line->line)
-		return frame->module ? frame->module->path : "";
-	text = text_format("%s:%d", line->file, line->line);
-	kept = text ? names_keep(names, text) : NULL;
-	free(text);
-	return kept;
+	to->failed |= line->line && !made;
+	clickhouse_put_text(to, &texts, text, strlen(text));
+	free(made);
 }
 
-static struct push_stack *make_stack(struct push_stacks *stacks, const struct export_stack *stack)
+/* NULL: no memory. */
+static struct bytes *make_stack(const struct export_stack *stack)
 {
-	size_t count = stack->count;
-	struct push_stack *made = calloc(
-		1, sizeof(*made) + count * (sizeof(uint64_t) + 2 * sizeof(char *) + 2 * sizeof(uint32_t)));
+	struct bytes *made = calloc(1, sizeof(*made));
 
 	if (!made)
 		return NULL;
-	made->count = count;
-	made->addresses = (uint64_t *)(made + 1);
-	made->functions = (const char **)(made->addresses + count);
-	made->lines = made->functions + count;
-	made->words = (uint32_t *)(made->lines + count);
-	for (size_t i = 0; i < count; i++) {
-		const struct export_frame *frame = stack->frames[i];
+	clickhouse_put_count(made, stack->count);
+	for (size_t i = 0; i < stack->count; i++)
+		bytes_put(made, &stack->frames[i]->address, sizeof(uint64_t));
+	clickhouse_put_count(made, stack->count);
+	for (size_t i = 0; i < stack->count; i++) { /* the function whose code it is */
+		const char *function = stack->frames[i]->lines[stack->frames[i]->line_count - 1].function;
 
-		made->addresses[i] = frame->address;
-		made->functions[i] = frame->lines[frame->line_count - 1].function;
-		made->lines[i] = keep_line(stacks->names, frame);
-		if (!made->lines[i]) {
-			free(made);
-			return NULL;
-		}
+		clickhouse_put_text(made, &texts, function, strlen(function));
 	}
-	return made;
+	clickhouse_put_count(made, stack->count);
+	for (size_t i = 0; i < stack->count; i++)
+		put_line(made, stack->frames[i]);
+	if (!made->failed)
+		return made;
+	free_stack(made);
+	return NULL;
 }
 
 /* An SQLite result. */
-static int read_stack(struct push_stacks *stacks, int64_t id, struct push_stack **read)
+static int read_stack(struct push_stacks *stacks, int64_t id, struct bytes **read)
 {
 	const struct export_stack *stack;
 	const char *stack_json = NULL;
@@ -90,17 +95,14 @@ static int read_stack(struct push_stacks *stacks, int64_t id, struct push_stack 
 	code = sqlite3_reset(stacks->read);
 	if (code != SQLITE_OK)
 		return code;
-	*read = stack ? make_stack(stacks, stack) : NULL;
-	if (!*read)
-		return SQLITE_NOMEM;
-	(*read)->id = id;
-	return SQLITE_OK;
+	*read = stack ? make_stack(stack) : NULL;
+	return *read ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-int push_stacks_find(struct push_stacks *stacks, int64_t id, struct push_stack **found)
+int push_stacks_find(struct push_stacks *stacks, int64_t id, const struct bytes **found)
 {
 	uint64_t word = (uint64_t)id;
-	struct push_stack **stack = index_item(&stacks->index, hash_words(&word, 1), &stacks->list);
+	struct bytes **stack = index_item(&stacks->index, hash_words(&word, 1), &stacks->list);
 	int code = !stack ? SQLITE_NOMEM : *stack ? SQLITE_OK : read_stack(stacks, id, stack);
 
 	*found = code == SQLITE_OK ? *stack : NULL;
