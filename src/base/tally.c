@@ -81,13 +81,6 @@ size_t tally_row(struct tally *tally, const int64_t *key)
 	return grow(tally, 1) ? find_row(tally, key, hash_key(tally, key)) : TALLY_NONE;
 }
 
-size_t tally_find(const struct tally *tally, const int64_t *key)
-{
-	const uint32_t row = tally->capacity ? find_slot(tally, key, hash_key(tally, key))->row : 0;
-
-	return row ? row - 1 : TALLY_NONE;
-}
-
 bool tally_rows(struct tally *tally, const int64_t *keys, size_t count, uint32_t *rows)
 {
 	uint32_t hashes[TALLY_ROWS_MAX];

@@ -33,9 +33,6 @@ struct tally_slot {
  * TALLY_NONE: out of memory. */
 size_t tally_row(struct tally *tally, const int64_t *key);
 
-/* The same of a row that was added before. TALLY_NONE: there is none. */
-size_t tally_find(const struct tally *tally, const int64_t *key);
-
 /* The rows of `count` keys, which lie behind each other, at most TALLY_ROWS_MAX: the waits for memory, which
  * are most of the time where there are many rows, overlap. False: no memory. */
 #define TALLY_ROWS_MAX 128
