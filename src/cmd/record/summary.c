@@ -100,7 +100,7 @@ static void sum_callers(sqlite3 *db, const struct recording *recording, struct s
 	if (row && (code = sqlite3_step(row)) == SQLITE_ROW)
 		summary->callers = text_format(
 			"callers: the lines of the program are not known for %s%s: queryprof does not "
-			"understand this interpreter, or its driver (docs/limits.md, Names)",
+			"understand this interpreter, or its driver (docs/limits.md, Lines of the program)",
 			(const char *)sqlite3_column_text(row, 0),
 			sqlite3_column_int64(row, 1) > 3 ? ", ..." : "");
 	note_end(db, code, summary);
