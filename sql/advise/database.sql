@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The name under which a database was recorded: ?1 itself, or the one with the same file name, or the one with the most
--- runs, which is not it unless it is the only one. One row: the name, whether it is that, from the first run to the last in s,
--- whether a connection of it has enforced foreign keys.
+-- The recorded name of the database ?1: the same path, or else the same file name, or else the name with the most runs. One
+-- row: the name; whether it is certainly this database (of the third kind, only if it is the only one); the seconds from the
+-- first run to the last; whether one of its connections has enforced foreign keys.
 SELECT database,
        database = ?1 OR fileName(database) = fileName(?1) AND count(*) FILTER (WHERE fileName(database) = fileName(?1)) OVER () = 1
        OR count(*) OVER () = 1 AS is_it,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Whether an index of the table ?1 begins with the columns ?2, which are in quotes and separated by commas, or the first one is
--- the table's rowid.
+-- Whether an index of the table ?1 begins with the columns ?2, or the first of them is the table's rowid. The columns are in
+-- quotes and separated by commas.
 SELECT EXISTS (
 	SELECT 1 FROM pragma_index_list(?1) AS l
 	WHERE NOT l.partial AND substr((SELECT group_concat(iif(name IS NULL, '?', '"' || replace(name, '"', '""') || '"') || iif("desc", ' DESC', ''), ', ')

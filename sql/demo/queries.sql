@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The demo's queries: real questions to Debian's package index (the tables of schema.sql). Each is slow for a reason
--- of its own, and a missing index is the only thing that was done to make it slow.
+-- The demo's queries: real questions to Debian's package index (the tables of schema.sql). Each is slow for another
+-- reason. Apart from missing indexes, nothing was done to make them slow.
 
 -- Text search: how many packages match each of these, by name, description or tags?
 PRAGMA query_id = 'text search';

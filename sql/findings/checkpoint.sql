@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Statements whose time is mostly a checkpoint: of what others wrote, too. The last connection that is closed always does one.
+-- Statements whose time is mostly a checkpoint, which also copies what other statements wrote. Closing the last connection
+-- always runs one.
 SELECT hash, total(ns) / sampled * wall AS saved, sqrt(sum(square)) / sampled * wall AS error, duration(total(ns) / sampled * wall) AS took,
        printf('%.0f', 100.0 * total(ns) / sampled) AS share
 FROM temp.finding_sampled

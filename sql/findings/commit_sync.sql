@@ -6,7 +6,7 @@ WITH alone AS MATERIALIZED ( -- long transactions of one statement, which SQLite
 	WHERE t.first <> 0 AND t.statements = 1 AND t.outcome = 1 GROUP BY 1),
 ended AS (
 	SELECT *, runs - coalesce(failed, 0) AS commits FROM temp.finding_statements
-	-- A connection that is closed writes the WAL back: that is not the end of a transaction.
+	-- Closing a connection writes the WAL back, which is not the end of a transaction.
 	WHERE query NOT LIKE 'sqlite3\_%' ESCAPE '\')
 SELECT hash, syncs * (1 - 1.0 / commits) AS saved, NULL AS error, printf('%,d', commits) AS runs, duration(syncs) AS took, duration(1.0 * syncs / commits) AS each,
        printf('%.0f', 100.0 * syncs / wall) AS share,

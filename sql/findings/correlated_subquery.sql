@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A correlated subquery that takes most of the time of a statement with many rows. If a scan in it lacks an index, that is the finding.
+-- A correlated subquery that takes most of the time of a statement with many rows, unless one of its scans lacks an index,
+-- which is a finding of its own.
 SELECT n.hash AS hash, sum(whole) AS saved, sqrt(sum(whole_error * whole_error)) AS error, duration(sum(whole)) AS took,
        printf('%.0f', 100.0 * sum(whole) / f.wall) AS share, printf('%,d', runs) AS runs,
        printf('%,d rows of scans visited, %,d returned', fullscan_steps, rows) AS seen

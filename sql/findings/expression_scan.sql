@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A scan of a whole table whose rows are chosen by an expression, a function or a pattern, which no index of the column serves.
+-- A scan of a whole table that chooses rows by an expression, a function or a pattern, so an index of the column cannot help.
 SELECT hash, saved, error, shown AS "table", coalesce(nullif(substr(compared, length('in expressions: ') + 1), ''), 'its columns') AS columns,
        printf('%,d', visited) AS visited, printf('%,d', returned) AS returned, duration(ns) AS took,
        iif(query GLOB '* [Ll][Ii][Kk][Ee] [A-Za-z]*.[A-Za-z]*', 'a pattern that is a column cannot use an index: compare with = if it is no pattern, COLLATE NOCASE if case does not matter',

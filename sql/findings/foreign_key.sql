@@ -6,7 +6,7 @@ SELECT hash, sum(ns) AS saved, sqrt(sum(error * error)) AS error, "table", durat
 FROM (SELECT n.*, substr(compared, 1, instr(compared || ';', ';') - 1) AS columns
       FROM temp.finding_tables AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
       WHERE detail LIKE 'SCAN %' AND compared NOT LIKE 'in expressions:%'
-        -- What the statement does not name is read for a foreign key, by an action or a check.
+        -- A table that the statement does not name is read for a foreign key, by an action or a check.
         AND (around LIKE '%FOREIGN KEY ACTION%'
              OR name = '' AND around NOT LIKE '%TRIGGER %' AND (query LIKE 'DELETE%' OR query LIKE 'UPDATE%' OR query LIKE 'REPLACE%' OR query LIKE 'INSERT%')))
 GROUP BY hash, "table";

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Others waited for a transaction, of this process or another, that was idle for most of its time: its program did something else.
+-- Transactions that other statements waited for, in this process or another, and in which the program mostly did something
+-- other than calling SQLite.
 WITH waited AS MATERIALIZED (SELECT * FROM temp.finding_lock_waits WHERE idle_ns > 0.5 * duration_ns)
 SELECT hash, sum(wait_ns) AS saved, NULL AS error, duration(sum(wait_ns)) AS waited, count(*) || iif(count(*) = 1, ' wait', ' waits') AS waits,
        duration(max(duration_ns)) AS longest, duration(max(idle_ns)) AS idle,

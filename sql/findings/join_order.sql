@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A scan of a table whose rows nearly all have no partner: a Bloom filter on a later table of the join says so, or the number of
--- rows that a plain join returns.
+-- A scan of a table in a join whose rows nearly all have no partner. A Bloom filter on a later table of the join shows that,
+-- or the number of rows that a plain join returns.
 WITH filters AS (
 	SELECT x.normalized_query_hash AS hash, sum(l.loops) AS checked, sum(l.rows) AS passed
 	FROM plan_loops AS l CROSS JOIN queries AS q ON q.id = l.query JOIN temp.selected AS s ON s.id = q.id JOIN statements AS x ON x.id = q.statement
@@ -14,7 +14,7 @@ filtered AS (
 	WHERE p.detail GLOB 'BLOOM FILTER ON *' GROUP BY s.hash HAVING count(DISTINCT p.detail) = 1),
 scans AS (
 	SELECT hash, max(ns) AS most, ns, error, coalesce(nullif(name, ''), "table") AS shown FROM temp.finding_tables WHERE detail LIKE 'SCAN %' GROUP BY hash),
--- A join of two tables that returns each pair: at most so many rows of the scanned table have a partner as it returns rows.
+-- A join of two tables that returns each pair. At most as many rows of the scanned table have a partner as it returns rows.
 plain AS (
 	SELECT c.hash AS hash, c.ns + n.ns AS ns, sqrt(c.error * c.error + n.error * n.error) AS error, shown, n."table" AS other, c.query AS query, visited, returned
 	FROM temp.finding_scans AS c JOIN temp.finding_tables AS n ON n.hash = c.hash AND n.detail LIKE 'SEARCH %' AND n.around = char(10) || c.detail

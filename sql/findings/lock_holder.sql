@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Others waited for a lock, whose transaction was inside SQLite for half of its time or more.
+-- Transactions that other statements waited for, and that were inside SQLite for at least half of their time.
 SELECT hash, sum(wait_ns) AS saved, NULL AS error, duration(sum(wait_ns)) AS waited, count(*) || iif(count(*) = 1, ' wait', ' waits') AS waits,
        duration(max(duration_ns)) AS longest, duration(max(duration_ns - idle_ns)) AS busy, max(lock) AS lock,
        iif(sum(refused), printf(', %,d of them in vain', sum(refused)), '') AS failed,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Writes whose time is in indexes, of which the recorded statements read few.
+-- Writes that spend their time in indexes, few of which the recorded statements read.
 WITH used AS MATERIALIZED ( -- by any statement whose plan is in the file
 	SELECT DISTINCT substr(rest, 1, instr(rest || ' (', ' (') - 1) AS name
 	FROM (SELECT substr(detail, instr(detail, ' INDEX ') + 7) AS rest FROM plan_nodes

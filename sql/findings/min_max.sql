@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- min() and max() of a column in one SELECT, which read the whole index: SQLite reads one end of it only if the SELECT has one of them.
+-- min() and max() of a column in one SELECT. SQLite reads one end of the index only if the SELECT has just one of them,
+-- otherwise the whole index.
 WITH called AS (
 	SELECT hash, query, rows, runs, fullscan_steps, substr(query, instr(lower(query), 'min(') + 4) AS least, substr(query, instr(lower(query), 'max(') + 4) AS most
 	FROM temp.finding_statements

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Connections with a thousand statements or more that are not finalized: of each database the one with most.
+-- Connections with a thousand or more statements that are not finalized: for each database, the connection with the most.
 WITH newest AS (
 	SELECT *, max(statements) AS most, count(*) OVER (PARTITION BY database) AS connections
 	FROM open_statement_counts WHERE statement IN (SELECT hash FROM temp.finding_statements) GROUP BY process, session)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A statement that runs once for each row of another one (N + 1): as often as that one returned rows, from one line of
--- the program.
+-- A statement that runs once for each row of another statement (N + 1): as often as the other statement returned rows, from
+-- one line of the program.
 WITH outer_rows AS (
 	SELECT hash, query, rows, runs, caller FROM temp.finding_statements WHERE rows >= 100 AND runs < rows / 20 AND query LIKE 'SELECT%')
 SELECT f.hash AS hash, f.wall AS saved, NULL AS error, printf('%,d', f.runs) AS runs, duration(f.each) AS each, duration(f.wall) AS took,

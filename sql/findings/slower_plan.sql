@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Statements whose newest plan is slower than another one that they had on the same database. after: the newest logged statement
--- between the two that may have changed plans. If that made an index, and no ANALYZE was recorded since, there may be no statistics of it.
+-- between the two that may have changed plans. If it made an index, and no ANALYZE was recorded since, the index may have no
+-- statistics.
 WITH plans AS (
 	SELECT hash, place, plan_hash, sum(ns) AS ns, sum(runs) AS runs, max(last_ns) AS last_ns, min(start_ns) AS start_ns
 	FROM temp.selected_periods WHERE plan_hash IS NOT NULL GROUP BY 1, 2, 3 HAVING sum(runs) >= 2),
@@ -14,6 +15,6 @@ SELECT n.hash AS hash, max(n.ns - n.runs * (o.ns / o.runs)) AS saved, NULL AS er
                              ELSE NULL END
                  FROM schema_changes AS c WHERE c.place = n.place AND c.at_ns > o.last_ns AND c.at_ns <= n.start_ns ORDER BY c.at_ns DESC LIMIT 1), 'ANALYZE') AS cure
 FROM newest AS n JOIN plans AS o ON o.hash = n.hash AND o.place = n.place AND o.plan_hash <> n.plan_hash AND o.start_ns < n.start_ns
--- Plans that take turns are of different values: none has changed. Another connection may change a little later.
+-- Plans that alternate belong to different values, so no plan has changed. Another connection may change a little later.
 WHERE n.age = 1 AND 10 * (o.last_ns - n.start_ns) < n.last_ns - n.start_ns AND 1.0 * n.ns / n.runs > 1.5 * (o.ns / o.runs)
 GROUP BY n.hash, n.place;

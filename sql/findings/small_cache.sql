@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Statements that read the same pages again, because the page cache of their connection is much smaller than the file: in all
--- more than twice the file. saved: the part of the time in reads of what was read again, by samples for CPU time. Nothing is
--- said without the names of functions, or if the reads take less than a fifth of the statement's CPU time.
+-- Statements that read the same pages again, because the page cache of their connection is much smaller than the file: in
+-- all, more than twice the file. saved: the time of repeated reads, by samples for CPU time. There is no finding without the
+-- names of functions, or if the reads take less than a fifth of the statement's CPU time.
 WITH newest AS (
 	SELECT process, session, hits, misses, cache_bytes, max(timestamp_ns), database_bytes AS file
 	FROM connection_counts GROUP BY process, session),

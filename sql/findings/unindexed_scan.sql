@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A scan of a whole table that compares columns, which gives few of the rows.
+-- A scan of a whole table that compares columns and finds few of the rows.
 WITH scans AS (
 	SELECT *, substr(compared, 1, instr(compared || ';', ';') - 1) AS columns
 	FROM temp.finding_scans WHERE compared NOT LIKE 'in expressions:%' AND compared <> '')
@@ -9,7 +9,7 @@ SELECT hash, saved, error, shown AS "table", columns, printf('%,d', visited) AS 
 FROM scans
 WHERE around NOT LIKE '%FOREIGN KEY ACTION%' AND around NOT LIKE '%TRIGGER %'
   AND (name <> '' OR query LIKE 'SELECT%' OR query LIKE 'WITH%') -- a statement that changes rows reads other tables for foreign keys
-  -- An index that is there and not used is a finding of its own (unused_index).
+  -- An existing index that is not used is a finding of its own (unused_index).
   AND (compared NOT LIKE '%; index % is not searched: %' OR compared LIKE '%; index % is not searched: why is not known%' AND columns LIKE '%, %')
-  -- What builds an automatic index reads the table anyway.
+  -- Building an automatic index reads the table anyway.
   AND NOT EXISTS (SELECT 1 FROM temp.finding_nodes AS n WHERE n.hash = scans.hash AND n.detail LIKE 'SEARCH ' || scans."table" || ' USING AUTOMATIC%');

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A scan of a whole table that compares a column with which an index begins: the comparison has another collation or affinity
--- than the index, or it is not known why SQLite does not use it. The recorded program's SQLite was asked for each reason.
+-- A scan of a whole table that compares the first column of an index. The comparison has another collation or affinity than
+-- the index, or it is not known why SQLite does not use it. The recorded program's SQLite has confirmed each reason.
 WITH marked AS (
 	SELECT *, substr(compared, instr(compared, '; index ') + 8) AS tail, substr(compared, 1, instr(compared, ';') - 1) AS columns
 	FROM temp.finding_scans WHERE compared LIKE '%; index % is not searched: %'),

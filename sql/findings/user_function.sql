@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Statements that spend their time in functions that the program, a driver or an extension has given to SQLite: in samples at an
--- opcode that calls a function or sorts, the code that SQLite has called is in another module. A part of the samples is enough, about
--- 3,000 of a statement. If SQLite is in the same module as the functions, they cannot be told apart, and nothing is said.
+-- Statements that spend their time in functions that the program, a driver or an extension has registered with SQLite. In
+-- their samples, at an opcode that calls a function or sorts, SQLite has called code of another module. About 3,000 samples of
+-- a statement are enough. If SQLite is in the same module as the functions, they look alike, and there is no finding.
 WITH costly AS MATERIALIZED (
 	SELECT hash, wall FROM temp.finding_statements AS f
 	WHERE wall >= 0.02 * (SELECT sum(wall) FROM temp.finding_statements)
@@ -24,7 +24,7 @@ sampled AS MATERIALIZED (
 	LEFT JOIN plan_nodes AS d ON d.program = o.program AND d.node = o.node
 	WHERE s.trace_type IN (SELECT trace_type FROM temp.finding_types) AND s.wait & 255 <> 17
 	GROUP BY 1, 3, 4, 5),
--- Of each stack: the innermost frame of SQLite's library. Few frames of a function are between that and the leaf.
+-- The innermost frame of SQLite's library in each stack. A function has few frames between that frame and the leaf.
 placed AS MATERIALIZED (
 	SELECT k.id AS stack, p.library AS library, k.trace AS trace, min(a.key) AS inner
 	FROM (SELECT DISTINCT stack, library FROM sampled WHERE is_call) AS p JOIN libraries AS l ON l.id = p.library JOIN stacks AS k ON k.id = p.stack

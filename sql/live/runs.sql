@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The runs that are open now (sql/live/tables.sql), with what the trace file knows of them: the stack and the plan node of the
--- newest sample, the line of the program, and the holder of the lock that the run waits for. Runs inside SQLite come first, then
--- the others, each the oldest first. Parameter: :now_ns, since 1970.
+-- The runs that are open now (sql/live/tables.sql), with data of the trace file: the stack and the plan node of the newest
+-- sample, the line of the program, and the holder of the lock that the run waits for. Runs inside SQLite come first, each
+-- group with the oldest run first. Parameter: :now_ns, since 1970.
 WITH
 known AS MATERIALIZED (
 	SELECT r.rowid AS run, r.*, p.inner_id, p.program, q.id AS query_row, q.program AS bytecode, q.call_stack,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of a statement from :from_ns on, those first that took most of its time. Parameters: :hash, :from_ns, :now_ns.
+-- The stacks of a statement from :from_ns on, the most expensive first. Parameters: :hash, :from_ns, :now_ns.
 SELECT r.ns, replace(stackFunctions(k.trace, NULL), char(10), ' < ') AS stack
 FROM (
 	SELECT s.stack, sum(s.size + s.weight * e.period_ns) AS ns

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements of the time from :from_ns on, those first that took most of it inside SQLite, by samples. So runs that
--- have not ended are counted, too. A wait counts from :from_ns on. Parameters: :from_ns, :now_ns, since 1970.
+-- The statements from :from_ns on, by their sampled time inside SQLite, the most expensive first. So runs that have not
+-- ended count, too. A wait counts from :from_ns on. Parameters: :from_ns, :now_ns, since 1970.
 SELECT x.normalized_query_hash AS hash, x.query AS query, sum(r.ns) AS wall_ns,
        sum(iif(r.trace_type = 'CPU', r.ns, 0)) AS cpu_ns, sum(iif(r.cause = 1, r.ns, 0)) AS lock_ns,
        count(DISTINCT r.query) AS runs

@@ -11,7 +11,7 @@ CREATE TEMP TABLE IF NOT EXISTS live_runs (
 	query_start_ns, elapsed_ns, call_ns, outside_ns, state, wait_cause, wait_object, wait_ns,
 	holder_session_id, holder_inner_id, holder_thread_id, query, is_cut, database, library);
 
--- write_lock_ns: since when it has the write lock; NULL: it has none.
+-- write_lock_ns: when it got the write lock; NULL: it does not have it.
 CREATE TEMP TABLE IF NOT EXISTS live_transactions (
 	process_id, number, session_id, thread_id, thread_name, state, age_ns, write_lock_ns, exclusive_lock_ns,
 	statements, database, first_query_id, first_query, last_query_id);

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The transactions that are open now (sql/live/tables.sql), the oldest first. is_oldest_reader: no other transaction has read
--- this database for so long, so the WAL cannot be reset beyond it.
+-- The transactions that are open now (sql/live/tables.sql), the oldest first. is_oldest_reader: this transaction has read the
+-- database for the longest time, so it keeps the WAL from being reset.
 SELECT t.process_id, p.program, t.thread_id, t.thread_name, t.state, t.session_id, t.number AS transaction_number, t.database,
        t.age_ns, t.write_lock_ns, t.exclusive_lock_ns, t.statements, t.first_query_id, t.first_query, t.last_query_id,
        r.query,

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements that run in a process that is not recorded (sql/live/unrecorded_tables.sql), with the columns of
--- sql/live/runs.sql. holders: for a run that waits for a lock, the other processes that have one of the process's databases:
--- an exclusive one, or else any.
+-- sql/live/runs.sql. holders: if a run waits for a lock, the other processes with an exclusive lock on one of the process's
+-- databases, or else with any lock.
 WITH
 others AS MATERIALIZED (
 	SELECT k.process_id, k.program, k.database, group_concat(DISTINCT k.lock) AS locks

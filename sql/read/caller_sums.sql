@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Sums of the selected runs (see read/selected.sql), by where the application called SQLite. :limit; :for_table (not NULL:
 -- files without folders, and several lines end with their sum). As the view statement_callers, which has no selection.
--- runs: all of them. The caller of a run is known if it was logged, so those that were not are shared out by the samples: a
--- sample of a run that took a tenth of the period stands for ten such runs. That is CPU time if it
--- was sampled: the wall time of a run depends on the tick that takes its sample, since the kernel preempts threads there.
--- runs_error: one standard error of that, and never below a quarter of the runs that were not logged: what takes a sample makes
--- its run longer, shorter ones more so, and how much is not known. 0 if all runs were logged. query: of the statement with the
--- most samples.
+-- runs: all runs of the line. Only logged runs have a caller, so the others are divided among the lines by the samples: a
+-- sample of a run that took a tenth of the period represents ten such runs. If CPU time was sampled, it is used, because the
+-- wall time of a run depends on the tick that takes its sample: the kernel preempts threads there.
+-- runs_error: one standard error of runs, 0 if all runs were logged, otherwise at least a quarter of the runs that were not
+-- logged, because the tick that takes a sample also makes its run longer, by an unknown time that matters most in short runs. query: the text of the
+-- statement with the most samples.
 WITH types AS MATERIALIZED (
 	SELECT coalesce(max(trace_type = 'CPU'), 0) AS has_cpu FROM series),
 sums AS MATERIALIZED (
@@ -32,7 +32,7 @@ shares AS MATERIALIZED (
 	FROM parts WINDOW statement AS (PARTITION BY hash)),
 counted AS MATERIALIZED (
 	SELECT p.*, p.logged + coalesce(rest * share, 0) AS runs,
-	       -- Of the share; and of one of so many equal samples, of which one more was each way.
+	       -- The error of the share, or that of a share of n equal samples after one more sample on each side, if larger.
 	       iif(rest = 0, 0, rest * rest * (max((square + share * share * (squares - 2 * square)) / weights / weights,
 	                                           (share * n + 1) * (n - share * n + 1) / ((n + 2) * (n + 2) * (n + 3)))
 	                                       + 1.0 / 16)) AS variance
@@ -45,7 +45,7 @@ lines AS MATERIALIZED (
 	       100.0 * total(iif(has_cpu, cpu, wall)) / max(1, sum(total(iif(has_cpu, cpu, wall))) OVER ()) AS percent,
 	       count(hash) AS statements, max(coalesce(samples, -1)), oneLine(query) AS query
 	FROM (SELECT hash, caller, function, runs, variance, logged, cpu, wall, samples, query FROM counted
-	      -- Those of statements without samples.
+	      -- The runs of statements without samples.
 	      UNION ALL SELECT NULL, '(not known)', '', known - (SELECT total(runs) FROM counted), NULL, 0, NULL, NULL, NULL, ''
 	      FROM (SELECT total(known) AS known FROM temp.selected_parts) WHERE known > 0.5 + (SELECT total(runs) FROM counted)), types
 	GROUP BY 1, 2),

@@ -2,11 +2,10 @@
 -- Where the time of each line of temp.lines went (see read/statement_lines.sql and run_lines.sql), in words, in
 -- temp.line_causes. waits: the two largest causes of waits with at least 5 % of the line's time, with their shares of
 -- it; `unknown` are waits of runs that were not logged. notes: what the plan does that takes long, errors, and
--- everything else with a share of at least 5 %; for locks, the statement that held them longest, and its transaction. prepare and
--- checkpoint are parts of the time, whatever the thread did meanwhile, a checkpoint of that without the run queue;
--- triggers and foreign keys are parts of the CPU time. between rows is in addition to the time:
--- a duration, and its share of both together, which is 100 % for a cursor left open. The last note is where the program called
--- the statement. After read/selected.sql.
+-- everything else with a share of at least 5 %; for locks, the statement that held them longest, and its transaction. prepare
+-- and checkpoint are parts of the time, including waits; checkpoint excludes the run queue. triggers and foreign keys are
+-- parts of the CPU time. between rows is not part of the time: it is a duration, and its share of both together, which is
+-- 100 % for a cursor left open. The last note is the line of the program. After read/selected.sql.
 DROP TABLE IF EXISTS temp.line_causes;
 
 CREATE TEMP TABLE line_causes AS
@@ -35,7 +34,7 @@ checkpoints AS MATERIALIZED (
 	      WHERE wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks))
 	WHERE EXISTS (SELECT 1 FROM temp.lines WHERE reads + writes + syncs + others > 0.05 * (wall - queue)) OR EXISTS (SELECT 1 FROM temp.checkpoint_stacks)
 	GROUP BY 1),
--- Of the CPU time: the waits of short runs have no samples.
+-- Shares of the CPU time, because the waits of short runs have no samples.
 spills AS MATERIALIZED (
 	SELECT line, 1.0 * sum(value) / cpu AS share
 	FROM (SELECT line, l.cpu AS cpu, s.value AS value
@@ -87,8 +86,8 @@ holders AS MATERIALIZED (
 	      GROUP BY 1, 2)
 	LEFT JOIN call_stacks AS b ON b.id = call_stack
 	WHERE holder <> ''),
--- Where the application called it, by the time of the logged runs whose call stack is known. A call that spans several
--- lines may have more than one of them, and the calls that get its rows are next to it: near lines of a function are one place.
+-- The line of the program, by the time of the logged runs whose call stack is known. Lines of a function that are near each
+-- other count as one place, because a call may span several lines, and the calls that fetch its rows are next to it.
 called AS MATERIALIZED (
 	SELECT line, fileName(rtrim(caller, '0123456789')) AS file, CAST(substr(caller, 1 + length(rtrim(caller, '0123456789'))) AS INTEGER) AS number,
 	       iif(caller_function IN ('<module>', '{main}', ''), '', ' (' || caller_function || ')') AS function,
@@ -105,7 +104,7 @@ callers AS MATERIALIZED (
 	            THEN ', from ' || file || min(number) OVER of_line || '-' || max(number) OVER of_line
 	            ELSE ', most from ' || file || number END || function AS place
 	FROM called WINDOW of_line AS (PARTITION BY line)),
--- How much longer a run of the plan that took most time takes than one of the fastest plan.
+-- How much longer a run takes with the plan that took the most time than with the fastest plan.
 plans AS MATERIALIZED (
 	SELECT hash, plan_hash, 1.0 * sum(ns) / sum(runs) AS each, sum(ns) AS ns
 	FROM temp.selected_periods WHERE hash IN (SELECT hash FROM temp.lines WHERE run IS NULL) AND plan_hash IS NOT NULL
@@ -117,14 +116,14 @@ slower AS MATERIALIZED (
 begun AS MATERIALIZED (
 	SELECT hash, s.plan_hash AS plan_hash, faster, min(start_ns) AS start_ns
 	FROM slower AS s JOIN temp.selected_periods AS p USING (hash) WHERE times >= 2 AND p.plan_hash = s.plan_hash GROUP BY hash),
--- Of the faster plan, before and after the other one began apart.
+-- The periods of the faster plan, before and after the other plan separately.
 periods AS MATERIALIZED (
 	SELECT hash, min(place) AS place, p.plan_hash AS plan_hash, min(p.start_ns) AS start_ns, max(last_ns) AS last_ns
 	FROM temp.selected_periods AS p JOIN begun AS s USING (hash)
 	WHERE p.plan_hash IN (s.plan_hash, faster)
 	GROUP BY hash, p.plan_hash, p.plan_hash = faster AND p.start_ns > s.start_ns
 	HAVING min(place) = max(place)),
--- The statements after which the faster plan was left, and taken again.
+-- The statements after which SQLite left the faster plan, and chose it again.
 turned AS MATERIALIZED (
 	SELECT s.hash AS hash,
 	       (SELECT text FROM temp.schema_changes AS c, periods AS f
@@ -138,14 +137,14 @@ nodes AS MATERIALIZED (
 	SELECT DISTINCT line, detail FROM temp.lines AS l JOIN statements AS x ON x.normalized_query_hash = l.hash
 	JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
 	WHERE fullscan_steps > 0 OR sorts > 0),
--- What the statement does for triggers and foreign keys, with all below it.
+-- The statement's work for triggers and foreign keys, including the nodes below.
 triggers AS MATERIALIZED (
 	SELECT x.normalized_query_hash AS hash, g.id AS program, n.node AS node, iif(n.detail LIKE 'TRIGGER %', 'trigger' || substr(n.detail, 8), 'foreign key action') AS what
 	FROM statements AS x JOIN programs AS g ON g.statement = x.id JOIN plan_nodes AS n ON n.program = g.id
 	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines) AND (n.detail LIKE 'TRIGGER %' OR n.detail = 'FOREIGN KEY ACTION')
 	UNION
 	SELECT t.hash, t.program, n.node, t.what FROM triggers AS t JOIN plan_nodes AS n ON n.program = t.program AND n.parent = t.node),
--- Virtual tables work outside of the nodes that the plan names.
+-- Virtual tables do work outside the nodes that the plan names.
 worked AS MATERIALIZED (
 	SELECT * FROM triggers
 	UNION
@@ -157,7 +156,7 @@ worked AS MATERIALIZED (
 	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)) AS n ON n.program = g.id
 	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines)
 	  AND (n.detail LIKE 'MODIFY VIRTUAL TABLE (%' OR n.detail LIKE 'SCAN % VIRTUAL TABLE INDEX %')),
--- By CPU time: what a run waited for a processor has no node.
+-- Shares of the CPU time, because a wait for a processor has no node.
 fired AS MATERIALIZED (
 	SELECT line, what, 1.0 * sum(value) / cpu AS share
 	FROM (SELECT s.*, 1.0 * (l.cpu + coalesce(l.queue, 0)) / l.wall AS ready, sum(value) OVER (PARTITION BY l.line) AS cpu
@@ -170,7 +169,7 @@ fired AS MATERIALIZED (
 	            WHERE trace_type = 'CPU') AS s JOIN temp.lines AS l USING (line))
 	JOIN worked USING (program, node)
 	GROUP BY 1, 2 HAVING share * max(ready) >= 0.05),
--- Waits of runs with samples alone: the part of a mutex that most was waited for.
+-- Waits of runs with samples: the share of the mutex with the longest waits.
 mutexes AS MATERIALIZED (
 	SELECT line, o.name AS mutex, sum(value) AS ns
 	FROM (SELECT l.line AS line, l.mutexes AS mutexes, l.wall AS wall, s.wait AS wait, value
@@ -221,7 +220,7 @@ SELECT line,
              || coalesce((SELECT ', mutex of the ' || mutex || iif(mutex = 'allocator', ' (SQLITE_CONFIG_MEMSTATUS 0 avoids it)', '') FROM mutexes WHERE mutexes.line = lines.line ORDER BY ns DESC, mutex LIMIT 1), '')
              || iif(prepare >= 0.05 * ended_wall AND prepare > 0, printf(', prepare %.0f %%', 100.0 * prepare / ended_wall)
                  || iif(prepares > 1, printf(' (%d times%s)', prepares, iif(prepares > 10 AND 2 * prepares > runs, ': keep the statement', '')), ''), '')
-             -- Who waited for a processor may have done so in a checkpoint: that is known of no sample.
+             -- A wait for a processor may have been inside a checkpoint, which samples do not show.
              || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
                  || iif(queue >= 0.05 * wall, ' without run queue', ''), '')
              || coalesce((SELECT printf(', cache spill %.0f %% of CPU time (cache_size is too small)', min(100, 100.0 * share)) FROM spills WHERE spills.line = lines.line), '')

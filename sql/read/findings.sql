@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the files of sql/findings read. After read/statement_lines.sql without a limit. Times in ns, of wall time inside
--- SQLite unless they are called otherwise.
+-- What the files of sql/findings read. After read/statement_lines.sql without a limit. Times are wall time inside SQLite in
+-- ns, unless they have another name.
 --
 -- finding_statements: the statements, with the line of the program that called most of the time.
--- finding_sampled: what was sampled of each statement, but for the run queue: who waits for a processor would do
--- what it does with one. finding_programs: the same by program and node.
--- finding_nodes: the time of each node of their plans: the node's share of that, of all of the statement's time.
--- error: one standard error. whole and whole_error: with the nodes below it. around: the details of the nodes above,
--- each after a line feed.
+-- finding_sampled: the sampled time of each statement, without the run queue, because that time would be spent as the rest
+-- is. finding_programs: the same by program and node.
+-- finding_nodes: the time of each node of their plans: its share of the sampled time, multiplied by the statement's time.
+-- error: one standard error. whole, whole_error: including the nodes below. around: the details of the nodes above, each
+-- after a line feed.
 DROP TABLE IF EXISTS temp.finding_statements;
 CREATE TEMP TABLE finding_statements AS
 WITH called AS (
@@ -22,12 +22,12 @@ SELECT l.hash AS hash, oneLine(l.query) AS query, l.wall AS wall,
        l.cpu AS cpu, l.runs AS runs, l.rows AS rows, l.prepares AS prepares, l.prepare AS prepare, l.outside AS outside,
        l.fullscan_steps AS fullscan_steps, l.sorts AS sorts, l.autoindexes AS autoindexes, l.locks AS locks, l.syncs AS syncs,
        l.failed AS failed, l.each AS each, coalesce(c.caller, '') AS caller, coalesce(c.caller_function, '') AS caller_function,
-       -- Whether one line of the program called most of the runs that are known.
+       -- Whether one line of the program called most of the runs whose caller is known.
        coalesce(1.0 * c.logged / c.all_logged, 0) >= 0.9 AS is_one_caller
 FROM temp.lines AS l LEFT JOIN callers AS c ON c.hash = l.hash AND c.place = 1
 WHERE l.run IS NULL AND l.hash <> 0;
 
--- Without any sample of a wait, CPU time is the wall time.
+-- If no wait was sampled, CPU time is the wall time.
 DROP TABLE IF EXISTS temp.finding_types;
 CREATE TEMP TABLE finding_types AS
 SELECT DISTINCT iif(EXISTS (SELECT 1 FROM series WHERE trace_type IN (SELECT trace_type FROM temp.wall_types)), trace_type, 'CPU') AS trace_type
@@ -109,8 +109,8 @@ WHERE detail LIKE 'SCAN %' AND f.fullscan_steps > 20 * max(f.rows, 1)
   -- Rows that a statement changes are not counted; they are few if changing them takes little.
   AND (SELECT total(m.ns) FROM temp.finding_nodes AS m WHERE m.hash = n.hash AND m.detail LIKE 'MODIFY %') < 0.1 * n.ns;
 
--- The waits for locks with the transaction that held the lock, and the statement that began that: all that waited for their own
--- process, and the longest hundred for another recorded process, whose transaction is looked for by its time. Nothing if the
+-- The waits for locks, with the transaction that held the lock and the statement that began it: all waits for the same
+-- process, and the hundred longest waits for another recorded process, whose transaction is found by its time. Empty if the
 -- waits are less than 1 % of the time.
 DROP TABLE IF EXISTS temp.finding_lock_waits;
 CREATE TEMP TABLE finding_lock_waits AS
@@ -134,20 +134,20 @@ SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration
 FROM held AS h CROSS JOIN transactions AS t ON t.id = h.holder
 LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query;
 
--- Views and subqueries that take 30 % of a statement's time or more, whose rows it then compares in its own WHERE clause, and
--- returns few for many rows of scans.
+-- Views and subqueries that take at least 30 % of a statement's time. The statement compares their rows in its own WHERE
+-- clause, and returns few rows for many scanned ones.
 DROP TABLE IF EXISTS temp.finding_views;
 CREATE TEMP TABLE finding_views AS
 SELECT n.hash AS hash, n.detail AS detail, substr(n.detail, 1 + instr(n.detail, ' ')) AS name, sum(whole) AS whole, sqrt(sum(whole_error * whole_error)) AS whole_error
 FROM temp.finding_nodes AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
 WHERE (n.detail GLOB 'MATERIALIZE *' OR n.detail GLOB 'CO-ROUTINE *') AND n.around = '' AND f.fullscan_steps > 100 * max(f.rows, f.runs)
-  -- The first of each group may need them all.
+  -- The first row of each group may need all rows.
   AND query NOT LIKE '% OVER %'
   -- The end of the text, after its last bracket.
   AND replace(query, rtrim(query, replace(query, ')', '')), '') LIKE '% WHERE %'
 GROUP BY n.hash, n.detail HAVING sum(whole) >= 0.3 * f.wall;
 
--- Statements of which nearly each logged run has a connection of its own.
+-- Statements whose logged runs nearly all have a connection of their own.
 DROP TABLE IF EXISTS temp.finding_reconnected;
 CREATE TEMP TABLE finding_reconnected AS
 SELECT hash, count(*) AS connections
@@ -156,9 +156,9 @@ FROM (SELECT normalized_query_hash AS hash, count(*) AS runs
       WHERE session <> 0 GROUP BY 1, q.process, session)
 GROUP BY 1 HAVING sum(runs) >= 10 AND count(*) >= 0.9 * sum(runs);
 
--- The connections, if there are twenty or more and one for every twenty runs of statements, with the time of closing them, and of
--- preparing the statements that are prepared in each. Only logged runs tell their connection, so there may be more. hash: the
--- statement that takes most of that time.
+-- The number of connections, if there are at least twenty, and at least one for every twenty runs, with the time of closing
+-- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more.
+-- hash: the statement that takes most of that time.
 DROP TABLE IF EXISTS temp.finding_connections;
 CREATE TEMP TABLE finding_connections AS
 WITH parts AS MATERIALIZED (

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The transactions in which the program did not call SQLite for at least :idle_ns ns in all, open ones first, the longest first. cause: what
--- they were, in a sentence.
+-- The transactions in which the program did not call SQLite for at least :idle_ns ns in all: open transactions first, each
+-- group with the longest first. cause: a sentence about each.
 WITH listed AS MATERIALIZED (
 	SELECT *, substr(database, 1 + length(rtrim(database, replace(database, '/', '')))) AS file
 	FROM transaction_log WHERE idle_ns >= CAST(:idle_ns AS INTEGER))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Chains of waits for locks with at least two links (see the view lock_chains), the longest sum of waits first. Chains of the same
--- statements are one line. waited_ms: of the first statements, longest_ms: the longest single one. cause: the chain in words, from
--- the statement that nobody waited for to the one that waited for nobody.
+-- statements are one line. waited_ms: the waits of the first statements; longest_ms: the longest of these. cause: the chain in
+-- words, from the statement that nobody waited for to the statement that did not wait.
 WITH RECURSIVE links AS MATERIALIZED (
 	SELECT l.*, max(depth) OVER (PARTITION BY chain) AS last,
 	       iif(length(query) > 60, substr(query, 1, 57) || '...', coalesce(query, 'a statement')) AS text,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The statements that kept others waiting for database locks, ordered by the time that those waited. open_ms, outside_ms: of the
--- longest of the transactions that were waited for. doing: what the program did in outside_ms, CPU time by exact clocks, waits
--- and functions by samples (query_profiler_outside); the function is the program's own that is nearest to the leaf, or the leaf.
--- holder: the program, of a connection of the file.
+-- The statements that kept other statements waiting for database locks, ordered by the time of these waits. open_ms,
+-- outside_ms: of the holder's longest transaction. doing: what the program did in outside_ms: CPU time by exact clocks, waits
+-- and functions by samples (query_profiler_outside). The function is the program's own function nearest to the leaf, or else
+-- the leaf. holder: the program, if its connection is in the file.
 WITH waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
 	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside, t.id AS id
@@ -18,21 +18,21 @@ holders AS MATERIALIZED (
 	       max(iif(open IS NULL, NULL, printf('%020d%020d%d', open, outside, h.id))) AS held, max(holder_query_id) AS query_id
 	FROM waits AS w
 	LEFT JOIN held AS h ON h.number = holder_transaction AND h.session = holder_session_id AND h.process_id = holder_process_id AND h.hostname = w.hostname
-	-- Without either of these only the kernel named the process, which may have become another program.
+	-- Otherwise only the kernel named the process, which may have become another program.
 	LEFT JOIN programs AS p ON p.process_id = holder_process_id AND p.hostname = w.hostname AND (holder_session_id OR holder_transaction)
 	GROUP BY lock, database, holder_process_id, holder_session_id, holder_query
 	ORDER BY waited DESC LIMIT 50),
 longest AS MATERIALIZED (SELECT DISTINCT t.* FROM holders JOIN transactions AS t ON t.id = CAST(substr(held, 41) AS INTEGER)),
 outside AS MATERIALIZED (
 	SELECT l.id AS id, iif(trace_type = 'ProgramCPU', 0, wait & 255) AS cause, stack, sum(size + weight * period_ns) AS ns
-	-- In one pass: an index on the samples would cost more.
+	-- In one pass, because an index on the samples would cost more.
 	FROM (SELECT min(start_ns) AS first_ns, max(start_ns + duration_ns) + 1000000 AS last_ns FROM longest)
 	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN first_ns AND last_ns
 	CROSS JOIN longest AS l ON l.number = s.transaction_number AND s.timestamp_ns BETWEEN l.start_ns AND l.start_ns + l.duration_ns + 1000000
 	CROSS JOIN series AS r ON r.id = s.series CROSS JOIN threads AS t ON t.id = r.thread
 	WHERE t.process = l.process AND trace_type IN ('ProgramCPU', 'ProgramOffCPU')
 	GROUP BY 1, 2, 3),
--- Of the lines of a function, the one with most of its time.
+-- The line of each function that took the most time.
 functions AS MATERIALIZED (
 	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS at

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- When a statement's plan changed on a database (side_plans), and the time of a run before and after the change, up
 -- to the neighbouring changes. since: the newest logged statement that may have changed plans (schema_changes), between the
--- last run with the old plan and the first with the new one. until: when the next change was, and after which statement. was and now: the lines that only one of the plans has. Only the first thousand lines
--- of a plan are compared, in its first 20,000 characters, because cutting off each line copies the rest, and the file
--- may come from anybody.
+-- last run with the old plan and the first with the new one. until: when the next change was, and after which statement.
+-- was, now: the lines that only one of the plans has. Only the first thousand lines of a plan, in its first 20,000
+-- characters, are compared, because cutting off each line copies the rest, and a stranger may have written the file.
 -- Parameters, which may be NULL: :slower (not NULL: only if a run takes longer now), :limit, :for_table.
 WITH RECURSIVE steps AS (
 	SELECT *, lag(plan_hash) OVER following AS was_hash

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The nodes of the selected runs' plans (see read/selected.sql), with their time; the plan that took most comes
--- first. Other plans of those statements, and those of a statement that is the only one, follow without a time,
--- because short runs have no samples. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
+-- The nodes of the selected runs' plans (see read/selected.sql), with their time; the most expensive plan comes
+-- first. Other plans of these statements follow without a time, because short runs have no samples; so do all plans if only
+-- one statement is selected. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
 -- finalizing it, -4 the time in a run queue, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
@@ -50,7 +50,8 @@ nodes AS MATERIALIZED (
 times AS MATERIALIZED (
 	SELECT newest, newest_node AS node, sum(ns) AS ns, sum(square) AS square
 	FROM samples_of JOIN nodes USING (program, node) GROUP BY 1, 2),
--- SQLite counts the rows of all Bloom filters of a statement together: they are those of the only one.
+-- SQLite counts the rows of all Bloom filters of a statement together, so the count belongs to a filter only if it is the
+-- only one.
 filters AS MATERIALIZED (
 	SELECT program, max(node) AS filter FROM plan_nodes
 	WHERE program IN (SELECT program FROM shown) AND detail GLOB 'BLOOM FILTER ON *' GROUP BY program HAVING count(*) = 1),

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Selects the runs of queries that a command covers, in temp.selected. This or select_all.sql comes before selected.sql.
 --
--- Parameters, all of which may be left NULL; what is given must all be so:
+-- Parameters, which may be NULL. A run is selected if all others are true of it:
 -- :query_id, :statement (normalized_query_hash, 16 hexadecimal digits), :like (in the
 -- text), :since and :until (when the run began, ns since 1970), :min_duration (ns),
 -- :failed (not NULL: ended with an error), :database (its file, whole or without
 -- folders), :label (KEY=VALUE), :process (number, program or script), :thread (number or name), :host,
--- :service (the program without its folders), :caller (file:line or file, whole or without folders, or function), :last (of those that are left and have a text, so many of
--- the newest).
+-- :service (the program without its folders), :caller (file:line or file, whole or without folders, or function), :last (of the
+-- remaining runs with a text, this number of the newest).
 
 -- id: of main.queries. All its samples are between the two times. Row 0, "no query", is present if no parameter is
 -- given; then all samples count.
@@ -67,7 +67,7 @@ WHERE (:like IS NULL OR statement IN (SELECT id FROM statements WHERE query LIKE
   AND (:until IS NULL OR start_ns < CAST(:until AS INTEGER))
   AND (:last IS NULL OR finished OR statement);
 
--- Only now: sorting all runs would take longer than reading them.
+-- Last, because sorting all runs would take longer than reading them.
 DELETE FROM selected
 WHERE :last IS NOT NULL AND id NOT IN (
 	SELECT queries.id FROM selected CROSS JOIN queries ON queries.id = selected.id

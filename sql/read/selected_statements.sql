@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements and the plans of the selected runs, and the sums of the runs, in the tables of read/selected.sql. After
--- it, with the same parameters, and with temp.summed_runs in place. The statements that read it come first, so that all of
--- them are prepared before one runs, and the runs are read once.
+-- it, with the same parameters, if temp.summed_runs exists. The statements that read that table come first, so that all of
+-- them are prepared before the first one runs, and the runs are read once.
 INSERT INTO run_sums
 SELECT hash, finished, nested, process, library, exception_code, exception, runs, run, samples, first, newest, last, ns, longest, cpu, outside,
        ns_square, cpu_square, workers, rows, vm_steps, fullscan_steps, most_scanned, sorts, autoindexes, prepare, locks, read_ns, write_ns,
@@ -29,8 +29,8 @@ JOIN (SELECT s.hash AS hash, min(coalesce(query, '')) AS query
       FROM (SELECT DISTINCT hash, statement FROM temp.summed_runs) AS s LEFT JOIN statements ON statements.id = s.statement
       GROUP BY s.hash) AS x USING (hash);
 
--- Their counters. With :label these are the runs with that label in a comment (see statement_parts), if all of the
--- statement's runs were counted by labels and the program itself sets the label in none. Values that are not counted
+-- Their counters. With :label they count the runs with that label in a comment (see statement_parts), if all runs of the
+-- statement were counted by labels and the program itself never sets the label. Values that are not counted
 -- by labels are then NULL, unless all runs have the label. The spread of times is assumed to be the same for each
 -- label.
 INSERT INTO selected_statements
@@ -96,7 +96,7 @@ WHERE :failed IS NOT NULL
 	SELECT normalized_query_hash FROM statements GROUP BY 1 HAVING min(query LIKE '%' || :like || '%')))
 GROUP BY 1;
 
--- The rows of statement_parts of those statements that have all runs counted.
+-- The rows of statement_parts of statements whose runs are all counted.
 CREATE TEMP TABLE selected_counts AS
 SELECT * FROM statement_parts
 WHERE normalized_query_hash IN (SELECT hash FROM temp.selected_statements WHERE runs IS NOT NULL)
@@ -111,7 +111,7 @@ JOIN (SELECT normalized_query_hash, layout, max(plan_hash) AS plan_hash
   ON g.normalized_query_hash = p.normalized_query_hash AND g.layout = p.layout
 WHERE p.calls > 0;
 
--- The runs are read only if there are such.
+-- Reads the runs only if there are any.
 INSERT INTO selected_periods
 WITH uncounted AS MATERIALIZED (
 	SELECT DISTINCT p.hash AS hash, p.program AS program FROM temp.program_sums AS p JOIN programs AS g ON g.id = p.program

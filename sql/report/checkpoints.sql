@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The checkpoints that these runs paid for, without those of a PRAGMA or function, which are what the statement is for. checkpoint_ms and its parts
--- are of all of them. own_ms: what the longest logged run took without its checkpoint. frames_of: the statements whose frames were copied.
+-- The checkpoints that these runs paid for, except those of a PRAGMA or function, whose purpose they are. checkpoint_ms and its
+-- parts: sums over all of them. own_ms: the longest logged run without its checkpoint. frames_of: the statements whose frames
+-- were copied.
 WITH paid AS MATERIALIZED (
 	SELECT c.*, q.execution_ns - c.duration_ns AS own_ns
 	FROM wal_checkpoints AS c LEFT JOIN queries AS q ON q.id = c.query AND q.finished

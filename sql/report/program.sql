@@ -11,7 +11,7 @@ sums AS MATERIALIZED (
 	       coalesce(function, '') AS place, sum(value) AS value
 	FROM temp.report_program LEFT JOIN functions USING (stack_id)
 	GROUP BY 1, 2, 3),
--- Of the lines of a function, the one with most of its time.
+-- The line of each function that took the most time.
 places AS MATERIALIZED (
 	SELECT is_rows, what, substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS line, sum(value) AS value, max(value)

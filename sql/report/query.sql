@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What a report is about: the statements and runs that are selected (see read/selected.sql). After report/samples.sql.
--- read, written: input and output of a megabyte or more. There may be a million runs, so they are read one by one only where few suffice.
+-- read, written: input and output of a megabyte or more. There may be a million runs, so queries read them one by one only if
+-- a few suffice.
 WITH times AS MATERIALIZED (
 	SELECT coalesce(sum(runs), 0) AS n, min(first) AS first, max(last) AS last, min(run) AS run, sum(dropped) AS dropped,
 	       sum(reads) AS reads, sum(read_bytes) AS read_bytes, sum(writes) AS writes, sum(write_bytes) AS write_bytes, sum(syncs) AS syncs
@@ -22,7 +23,7 @@ unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM queries CROSS JOIN temp.selected USING (id)
 	-- A sampled statement of queryprof itself has a start, but no text.
 	WHERE NOT finished AND id <> 0 AND (statement OR query_start_ns = 0 AND EXISTS (
-		-- The program's samples are of runs that had returned.
+		-- Samples of the program belong to runs that had returned.
 		SELECT 1 FROM samples JOIN series ON series.id = samples.series
 		WHERE timestamp_ns BETWEEN queries.first_ns AND queries.last_ns AND query = queries.id AND trace_type NOT IN ('ProgramCPU', 'ProgramOffCPU'))))
 SELECT what, value FROM (
@@ -111,7 +112,7 @@ SELECT what, value FROM (
 		      FROM series WHERE id IN (SELECT series FROM temp.report_parts) AND series.trace_type IN ('CPU', 'Real')
 		      GROUP BY 1 HAVING max(stretch) > 1))
 	UNION ALL
-	-- Not where some samples are of a query whose text is not known.
+	-- Omitted if some samples belong to a query whose text is not known.
 	SELECT 14, 'text', trim(coalesce((SELECT min(text) FROM texts HAVING count(DISTINCT text) = 1), max(query)))
 	FROM temp.selected_statements
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT text) = 1 OR count(*) = 0 FROM texts)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The samples of the selected runs (see read/selected.sql), summed up, in temporary views that the other files of report/
--- read: by type and stack, and (report_waits) by cause and shape (see report/frames.sql). After read/selected.sql. What
--- the views read, the command asks for beforehand.
+-- read: by type and stack, and (report_waits) by cause and shape (see report/frames.sql). After read/selected.sql. The
+-- command makes the tables under these views first.
 --
 -- value: the sum of the samples' values, in the unit of their type. square: the sum of their squares; for OffCPU, of
 -- each value times its period, because such a sample represents one wait that was seen as a whole, and only its last

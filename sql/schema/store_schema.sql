@@ -20,7 +20,7 @@ CREATE TABLE processes (
 	process_id       INTEGER NOT NULL,
 	start_time_ns    INTEGER NOT NULL,
 	executable       TEXT    NOT NULL,
-	script           TEXT    NOT NULL DEFAULT '' -- that the executable, an interpreter, runs; '' not known
+	script           TEXT    NOT NULL DEFAULT '' -- what an interpreter runs; '': not known
 );
 
 CREATE TABLE threads (
@@ -31,9 +31,9 @@ CREATE TABLE threads (
 );
 CREATE INDEX threads_by_process ON threads (process, thread_id);
 
--- What samples of the same type, thread and period share. trace_type is CPU or Real for
--- samples that a timer took. Any other is a type of its own, whose values count `unit`.
--- `epoch`: see epochs.
+-- What samples of the same type, thread and period have in common. A timer took samples
+-- whose trace_type is CPU or Real; the values of any other type count `unit`. epoch: see
+-- epochs.
 CREATE TABLE series (
 	id         INTEGER PRIMARY KEY,
 	thread     INTEGER NOT NULL REFERENCES threads (id),
@@ -46,7 +46,7 @@ CREATE TABLE series (
 CREATE INDEX series_by_thread ON series (thread);
 
 -- The file has its own address space. Each module has a `base`, chosen once, so a trace
--- means the same whatever address a run loaded the module at. In the first process the
+-- means the same at whatever address a process loaded the module. In the first process the
 -- bases are the real ones. ELF address = address - base + elf_start. Bit 62
 -- (0x4000000000000000) marks an address in no module; the other bits are the address in its
 -- process.
@@ -498,12 +498,12 @@ CREATE INDEX span_notes_by_batch ON span_notes (batch);
 CREATE INDEX span_notes_by_span ON span_notes (span);
 
 -- The transactions that stored something, in order, for readers that follow the file;
--- queries.batch names the last one that changed the row. `process` wrote the batch. Its
--- samples in earlier batches are at before_ns or earlier; those of this batch are between
--- first_ns and last_ns, and `samples` is their number. `total` is the number of samples
--- that the file has had, including this batch, and `thread` the newest row of threads at
--- that time, which no code of queryprof reads. The newest batch and the newest thread are
--- never removed, so that numbers only grow.
+-- queries.batch names the last one that changed the row. process: the writer of the batch.
+-- before_ns: its samples in earlier batches are not newer. first_ns, last_ns, samples: the
+-- time and the number of the samples in this batch. total: the number of samples that the
+-- file has had, including this batch. thread: the newest row of threads at that time, for
+-- people. The newest batch and the newest thread are never removed, so that numbers only
+-- grow.
 CREATE TABLE batches (
 	id        INTEGER PRIMARY KEY,
 	process   INTEGER NOT NULL,
@@ -522,8 +522,8 @@ CREATE TABLE late_samples (
 );
 
 -- The losses of processes, one row for each reason. samples: lost samples and rows of
--- query_log. refusals: of timers, or of connections that queryprof could not follow; nobody
--- counted their samples.
+-- query_log. refusals: timers that the system refused, and connections that queryprof could
+-- not follow; the number of samples that are missing is not known.
 CREATE TABLE losses (
 	process  INTEGER NOT NULL REFERENCES processes (id),
 	reason   TEXT    NOT NULL,
@@ -535,9 +535,9 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 
 -- The waits for database locks, as lock_waits shows them. query, holder: rows of queries,
--- 0: not known. lock: a row of wait_objects, 0: none was requested. refused: 1: the lock was not granted; 2: the
--- wait continues, or the process ended during it. The newest row is never removed, so that
--- numbers only grow.
+-- 0: not known. lock: a row of wait_objects, 0: none was requested. refused: 1: the lock was
+-- not granted; 2: the wait continues, or the process ended during it. The newest row is
+-- never removed, so that numbers only grow.
 CREATE TABLE waits_for_locks (
 	id                INTEGER PRIMARY KEY,
 	query             INTEGER NOT NULL,
@@ -557,17 +557,16 @@ CREATE TABLE waits_for_locks (
 	tries             INTEGER NOT NULL DEFAULT 0, -- how often the lock was refused
 	code              INTEGER NOT NULL DEFAULT 0, -- SQLite's extended result code, if refused is 1
 	own_transaction   INTEGER NOT NULL DEFAULT 0, -- the number of the waiter's transaction, if an earlier statement began it
-	own_age_ns        INTEGER NOT NULL DEFAULT 0, -- how long that was open when the lock was refused
-	own_query         TEXT    NOT NULL DEFAULT '' -- the earlier statement
+	own_age_ns        INTEGER NOT NULL DEFAULT 0, -- the age of that transaction when the lock was refused
+	own_query         TEXT    NOT NULL DEFAULT '' -- the statement that began it
 );
 
 CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
 
 -- The transactions that took long or that a statement waited for, as transaction_log shows
 -- them. number: unique in the process. first, last: rows of queries. outcome: 0: nothing
--- was written; 1: committed; 2: rolled back; 3: it was open, when last seen; 4: it was open when
--- its process ended. waited_for: 1: a statement waited; no code
--- reads it.
+-- was written; 1: committed; 2: rolled back; 3: open when last seen; 4: open when its process
+-- ended. waited_for: 1: a statement waited for it; for people.
 CREATE TABLE transactions (
 	id           INTEGER PRIMARY KEY,
 	process      INTEGER NOT NULL REFERENCES processes (id),
@@ -588,7 +587,7 @@ CREATE TABLE transactions (
 	first_query  TEXT    NOT NULL,
 	last_query   TEXT    NOT NULL,
 	pending_ns   INTEGER NOT NULL DEFAULT 0,
-	cpu_ns       INTEGER DEFAULT NULL, -- this and the next two: of the thread; NULL: not known
+	cpu_ns       INTEGER DEFAULT NULL, -- this and the next two belong to the thread; NULL: not known
 	idle_cpu_ns  INTEGER DEFAULT NULL,
 	run_delay_ns INTEGER DEFAULT NULL
 );
@@ -596,9 +595,10 @@ CREATE TABLE transactions (
 CREATE INDEX transactions_by_process ON transactions (process, start_ns);
 
 -- What happened to WALs, as wal_log shows it. event: 0: transactions of one statement
--- appended frames; 1: a writer began again at the first frame; 2: the file was cut; 3: the
--- index was made from the file. frames: if event is 0, the
--- appended frames, else all frames in the WAL. page_size: 0: not known. query: a row of queries, 0: not known.
+-- appended frames; 1: a writer restarted at the first frame; 2: the file was truncated; 3:
+-- SQLite rebuilt the index from the file. frames: the appended frames if event is 0,
+-- otherwise all frames in the WAL. page_size: 0: not known. query: a row of queries, 0: not
+-- known.
 CREATE TABLE wal_events (
 	id           INTEGER PRIMARY KEY,
 	process      INTEGER NOT NULL REFERENCES processes (id),
@@ -620,11 +620,12 @@ CREATE TABLE wal_events (
 
 CREATE INDEX wal_events_by_database ON wal_events (database, start_ns);
 
--- The checkpoints of WALs, as the view checkpoints shows them. frames: in the WAL, of which
--- copied_before were in the database before, and copied_after were afterwards; NULL: not
--- known. mode, origin, obstacle: see the view. stopped_ns: from the refusal of a lock until
--- SQLite got it or gave up. The holder had that lock; holder_since_ns is when its
--- transaction began, 0: not known. query, holder: rows of queries, 0: not known.
+-- The checkpoints of WALs, as the view checkpoints shows them. frames: in the WAL;
+-- copied_before, copied_after: those of them that the database had before and after; NULL:
+-- not known. mode, origin, obstacle: see the view. stopped_ns: the time from the refusal of
+-- a lock until SQLite got it or gave up. holder: the statement that had that lock;
+-- holder_since_ns: when its transaction began, 0: not known. query, holder: rows of queries,
+-- 0: not known.
 CREATE TABLE wal_checkpoints (
 	id                 INTEGER PRIMARY KEY,
 	process            INTEGER NOT NULL REFERENCES processes (id),
@@ -661,8 +662,9 @@ CREATE TABLE wal_checkpoints (
 	holder_query       TEXT    NOT NULL
 );
 
--- What SQLite had counted of a connection's page caches since it was opened; NULL: this library does not count it.
--- database_bytes: the size of the file, NULL: it is none. is_closing: the program was closing the connection.
+-- SQLite's counters of a connection's page caches since it was opened; NULL: this version of
+-- SQLite does not count it. database_bytes: the size of the file; NULL: the database is not a
+-- file. is_closing: the program was closing the connection.
 CREATE TABLE connection_counts (
 	id             INTEGER PRIMARY KEY,
 	process        INTEGER NOT NULL REFERENCES processes (id),
@@ -680,9 +682,9 @@ CREATE TABLE connection_counts (
 );
 
 -- Statements that a connection had prepared and not finalized, as the view open_statements
--- shows them. measured: so many of them were measured; they have `texts` different texts and
--- `bytes` of memory, 0: not known. text: the one whose statements have the most of it;
--- statement: its normalized_query_hash.
+-- shows them. measured: the number of measured statements; texts, bytes: how many different
+-- texts and how much memory they have, 0: not known. text: the text whose statements have
+-- the most memory; statement: its normalized_query_hash.
 CREATE TABLE open_statement_counts (
 	id              INTEGER PRIMARY KEY,
 	process         INTEGER NOT NULL REFERENCES processes (id),
@@ -701,9 +703,9 @@ CREATE TABLE open_statement_counts (
 	text            TEXT    NOT NULL
 );
 
--- Which stacks are still needed, without counting references: time is divided into epochs,
--- and a stack has the epoch in which it was last used. Everything written before an epoch
--- began is older than its start_ns.
+-- Epochs show which stacks are still needed, without counting references. A stack has the
+-- epoch in which it was last used. Everything written before an epoch began is older than
+-- its start_ns.
 CREATE TABLE epochs (
 	id       INTEGER PRIMARY KEY,
 	start_ns INTEGER NOT NULL
@@ -823,10 +825,10 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(50, 'process')
 );
 
--- The view for people. The joins are outer joins, so a query does not pay for those that it
--- does not need. symbols and lines are parallel to trace: the function that contains the
--- code, and the line of the address (the module's path if lines are not known). They cost
--- time for every row: group by stack_id first.
+-- The samples, for people. The joins are outer joins, because SQLite omits an outer join
+-- that a query does not need. symbols and lines are parallel to trace: the function that
+-- contains the code, and the line of the address (the module's path if lines are not known).
+-- They cost time for every row, so group by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
 	p.hostname, p.process_id,
@@ -868,12 +870,12 @@ LEFT JOIN label_sets AS g ON g.id = s.labels
 LEFT JOIN label_sets AS h ON h.id = x.labels
 LEFT JOIN trace_contexts AS c ON c.id = s.context;
 
--- The transactions that other processes waited for. A process that waits knows only the
--- process of the holder. Among that process's transactions on the database, the holder is
--- the one that had such a lock and was open for the longest part of the wait. A wait has no
--- row if its holder is not recorded or has not ended yet. Few transactions take much longer
--- than the mean, so the others are searched only near the wait. The + keeps SQLite from the
--- index, by which it expects few rows and would not make one for the readers of this view.
+-- The transactions that other processes waited for. The kernel names only the process of the
+-- holder. Among that process's transactions on the database, the holder is the one that had
+-- such a lock and was open for the longest part of the wait. A wait has no row if its holder
+-- is not recorded or has not ended yet. Few transactions take much longer than the mean, so
+-- the others are searched only near the wait. The + keeps SQLite from using the index: it
+-- would then expect few rows, and build no automatic index for the readers of this view.
 CREATE VIEW foreign_lock_holders AS
 WITH
 typical AS MATERIALIZED (SELECT CAST(coalesce(30 * avg(duration_ns), 0) AS INTEGER) AS most_ns FROM transactions),
@@ -943,8 +945,9 @@ LEFT JOIN foreign_lock_holders AS f ON f.wait = l.id
 LEFT JOIN transactions AS ft ON ft.id = f.holder
 LEFT JOIN queries AS fq ON fq.id = ft.first;
 
--- Each wait for a lock in a sentence, and what avoids it, if that is known. cause: the sentence; texts of statements are
--- cut at 60 characters. thread: of the holder. The CPU time of a holder outside SQLite is by its thread's clock.
+-- Each wait for a lock in a sentence, and how to avoid it, if that is known. cause: the sentence, with texts of
+-- statements cut at 60 characters. thread: the holder's. The clock of the holder's thread gives its CPU time outside
+-- SQLite.
 CREATE VIEW lock_story AS
 WITH
 waits AS MATERIALIZED (SELECT * FROM lock_waits),
@@ -968,7 +971,7 @@ told AS (
 	       iif(length(w.holder_query) > 60, substr(w.holder_query, 1, 57) || '...', w.holder_query) AS holder,
 	       iif(length(w.own_query) > 60, substr(w.own_query, 1, 57) || '...', w.own_query) AS own,
 	       coalesce(nullif(n.name, ''), '') AS thread,
-	       -- of the kind of lock that was waited for
+	       -- for the kind of lock that the statement waited for
 	       CASE WHEN w.lock IN ('WAL write', 'RESERVED') AND h.write_ns > 0 THEN h.write_ns
 	            WHEN w.lock IN ('SHARED', 'PENDING') AND h.pending_ns > 0 THEN h.pending_ns ELSE h.duration_ns END AS held_ns,
 	       h.idle_ns AS idle_ns, h.idle_cpu_ns AS idle_cpu_ns,
@@ -1035,9 +1038,9 @@ SELECT
 	wait_ns
 FROM told;
 
--- Who waited for whom, who waited himself: a row for each link of a chain, of the 1,000 longest waits. chain: the number of
--- the chain. depth 0: the statement that nobody waited for; its holder is the one that waits at depth 1. A holder's own wait is
--- the one of its thread that overlaps most. If two wait for each other, the chain begins with the shorter wait.
+-- Statements that waited for a statement that waited itself, among the 1,000 longest waits. Each link of a chain has a
+-- row. depth 0: the statement that nobody waited for; the holder of its lock waits at depth 1, and so on. A holder's own
+-- wait is the wait of its thread that overlaps most. If two wait for each other, the chain begins with the shorter wait.
 CREATE VIEW lock_chains AS
 WITH RECURSIVE
 waits AS MATERIALIZED (
@@ -1132,8 +1135,8 @@ SELECT
 FROM connection_counts AS c
 LEFT JOIN processes AS p ON p.id = c.process;
 
--- How many statements connections had prepared and not finalized, when these were many. What
--- was measured is of a sample of them.
+-- How many statements connections had prepared and not finalized, if there were many. Memory
+-- is an estimate from a sample of them.
 CREATE VIEW open_statements AS
 SELECT
 	strftime('%Y-%m-%d %H:%M:%S', o.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', o.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
@@ -1150,8 +1153,8 @@ SELECT
 FROM open_statement_counts AS o
 LEFT JOIN processes AS p ON p.id = o.process;
 
--- The checkpoints: who ran each, what it copied and left, what stopped it, and on what its
--- time was spent. The holder of the lock that stopped it is the statement that took the lock,
+-- The checkpoints: who ran each, what it copied and left, what stopped it, and where its
+-- time went. The holder of the lock that stopped it is the statement that took the lock,
 -- or, in another process, the first statement of its oldest transaction then on the database.
 CREATE VIEW checkpoints AS
 SELECT
@@ -1231,7 +1234,7 @@ FROM (
 		LEFT JOIN queries AS fq ON fq.id = ft.first));
 
 -- Which statements appended the frames that a checkpoint copied: `checkpoint` is a row of
--- wal_checkpoints. The frames of processes that are not recorded are in no row.
+-- wal_checkpoints. Frames of processes that are not recorded are missing.
 CREATE VIEW checkpoint_frames AS
 SELECT checkpoint, text AS query, statement AS normalized_query_hash, sum(min(frames, min(last_frame, copied_after) - max(first_frame - 1, copied_before))) AS frames
 FROM (
@@ -1243,8 +1246,8 @@ FROM (
 	WHERE e.event = 0 AND e.last_frame > c.copied_before AND e.first_frame <= c.copied_after)
 GROUP BY checkpoint, iif(statement, statement, text);
 
--- Each WAL in one sentence or a few: how large it was, what kept it from being copied and
--- emptied, and who paid for checkpoints.
+-- Each WAL in a few sentences: how large it was, what kept it from being copied and reset,
+-- and who paid for checkpoints.
 CREATE VIEW wal_story AS
 WITH
 sizes AS MATERIALIZED (
@@ -1390,8 +1393,8 @@ CROSS JOIN json_each(b.spans) AS e
 WHERE e.type = 'array';
 
 -- Columns have the names of ClickHouse's opentelemetry_span_log if it has them.
--- self_time_ns: without the time of children on the same thread. samples: those in the span
--- but in none of its children. cpu_time_ns: of its thread while the span ran, from CPU
+-- self_time_ns: without the time of children on the same thread. samples: samples in the
+-- span but not in its children. cpu_time_ns: of its thread while the span ran, from CPU
 -- samples; cpu_time_error_ns: its standard error. waits, wait_time_ns: of its thread during
 -- the span, in queries; each wait is a span, too.
 CREATE VIEW span_log AS
@@ -1454,9 +1457,9 @@ LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = r.query AND r.query
 LEFT JOIN statements AS y ON y.id = q.statement;
 
--- The traces that have ended, or of which a part has. root: the name of the first span.
--- duration_ns: from the first begin to the last end of these parts. cpu_time_ns: of samples
--- in spans. wait_time_ns: of their waits.
+-- The traces that have ended, at least in part. root: the name of the first span.
+-- duration_ns: from the first begin to the last end of these parts. cpu_time_ns: of the
+-- samples in spans. wait_time_ns: of the spans' waits.
 CREATE VIEW traces AS
 SELECT
 	printf('%016x%016x', b.trace_hi, b.trace_lo) AS trace_id,
@@ -1513,8 +1516,8 @@ FROM (
 LEFT JOIN threads AS t ON t.id = b.thread
 LEFT JOIN processes AS p ON p.id = t.process;
 
--- The samples of each batch: the late ones that name it, and those of its process in its
--- range of time that are not late.
+-- The samples of each batch: late samples name their batch; all others belong to the batch
+-- of their process whose range of time contains them.
 CREATE VIEW batch_samples AS
 SELECT b.id AS batch, s.timestamp_ns AS timestamp_ns
 FROM batches AS b
@@ -1528,8 +1531,8 @@ WHERE iif(l.batch IS NULL, t.process = b.process AND s.timestamp_ns > b.before_n
 CREATE VIEW sample_types AS
 SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
 
--- What each sample stands for: `value`, in `unit`. Only values of one unit may be added,
--- and only those in ns are times.
+-- What each sample represents: `value`, in `unit`. Add values of the same unit only; values
+-- in ns are times.
 CREATE VIEW sample_values AS
 SELECT
 	s.timestamp_ns, r.trace_type, s.series, r.thread, s.query,
@@ -1540,8 +1543,8 @@ SELECT
 FROM samples AS s
 JOIN series AS r ON r.id = s.series;
 
--- Values by stack: names come in when the samples are summed up. time_ns is the value
--- where that is a time.
+-- Values by stack, so that names are looked up after the samples are summed up. time_ns is
+-- the value if it is a time.
 CREATE VIEW stack_times AS
 SELECT
 	trace_type,
@@ -1554,9 +1557,9 @@ FROM sample_values
 GROUP BY stack_id, trace_type, unit;
 
 -- Ready-made reports, by type, the largest value first. self: in the function itself;
--- total: also in what it called. A function counts once a stack, however often it recurs
--- there. All code of a module that has no name is one function, "(module)". Columns in ms
--- are NULL where the unit is not ns.
+-- total: including the functions that it called. A function counts once per stack, however
+-- often it recurs there. All code of a module without names is one function, "(module)".
+-- Columns in ms are NULL if the unit is not ns.
 CREATE VIEW top_functions AS
 WITH
 times AS MATERIALIZED (SELECT * FROM stack_times),
@@ -1588,7 +1591,7 @@ LEFT JOIN names AS n ON n.id = function_id
 LEFT JOIN modules AS m ON m.id = module_id
 ORDER BY self DESC, total DESC, function;
 
--- Stacks that differ only in the places within their functions are one.
+-- Stacks with the same functions count as one, whatever their addresses in the functions.
 CREATE VIEW top_stacks AS
 WITH
 times AS MATERIALIZED (SELECT * FROM stack_times),
@@ -1609,12 +1612,12 @@ FROM times LEFT JOIN texts USING (stack_id) JOIN wholes USING (trace_type, unit)
 GROUP BY trace_type, unit, stack
 ORDER BY sum(value) DESC, stack;
 
--- Bursts: the runs of query_log that belong together. Those with the same trace (a
--- traceparent, or OpenTelemetry's context) or the same label request_id in a process are one.
--- All others of a thread are one until 10 ms pass from the end of one to the start of the
--- next. Nested runs are part of the enclosing one. thread_id is NULL if there are several
--- threads. program_time_ns: the rest of the duration, when no run of the burst was inside
--- SQLite; 0 if several threads were. most: the statement with most runs.
+-- Bursts: the runs of query_log that belong together. Runs with the same trace (a
+-- traceparent, or OpenTelemetry's context) or the same label request_id in a process are one
+-- burst. The other runs of a thread are one burst until 10 ms pass from the end of a run to
+-- the start of the next. Nested runs are part of the enclosing run. thread_id is NULL if
+-- there are several threads. program_time_ns: the time in which no run of the burst was
+-- inside SQLite; 0 if there are several threads. most: the statement with the most runs.
 CREATE VIEW bursts AS
 WITH
 runs AS MATERIALIZED (
@@ -1660,9 +1663,9 @@ LEFT JOIN processes AS p ON p.id = n.process
 LEFT JOIN texts AS t ON t.place = 1 AND t.process = n.process AND t.thread = n.thread AND t.request = n.request AND t.number = n.number
 GROUP BY n.process, n.thread, n.request, n.number;
 
--- All runs of a statement together, of all programs and databases; those that differ only in
--- literals are one. A file that an older version wrote alone has counted none: its runs are those
--- of query_log. Samples are those of the runs in query_log, `logged_runs`.
+-- The sums of all runs of a statement, over all programs and databases. Statements that
+-- differ only in literals count as one. Older versions did not count runs; a file that only
+-- they wrote has the runs of query_log. Samples are those of the runs in query_log, `logged_runs`.
 CREATE VIEW top_queries AS
 WITH
 logged AS MATERIALIZED (
@@ -1694,12 +1697,12 @@ FROM counted AS c
 LEFT JOIN logged AS l ON l.normalized_query_hash = c.normalized_query_hash
 ORDER BY c.cpu_ns DESC, c.ns DESC;
 
--- top_functions of one run of a query (`run`: its row in queries), and of all runs of the
--- statements that have the text of row `statement`, or differ in literals only. Per cents
--- are of those samples. For the two views that follow: so that sums are formed of those
--- runs only that their WHERE selects, the functions of a row travel as an array of one
--- text each, six numbers of 20 digits: self, total, self of all, function, module, and a
--- series of the type.
+-- top_functions for one run of a query (`run`: its row in queries), or for all runs of the
+-- statements that differ from the text of row `statement` in literals only. Percentages
+-- refer to these samples. The two views that follow select rows of this one. So that
+-- SQLite reads the samples of the selected rows only, a correlated subquery returns the
+-- functions of a row as a JSON array. Each text in it has six numbers of 20 digits: self,
+-- total, self of all, function, module, and a series of the type.
 CREATE VIEW function_sums AS
 SELECT
 	c.run, c.statement, r.trace_type,
@@ -1761,8 +1764,8 @@ LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN function_sums AS f ON f.run = q.id
 ORDER BY self_value DESC, total_value DESC, function;
 
--- WHERE normalized_query_hash = …, or WHERE query LIKE …; query is the text of one of the
--- statements.
+-- WHERE normalized_query_hash = …, or WHERE query LIKE …; query is one of the statement's
+-- texts.
 CREATE VIEW statement_functions AS
 SELECT
 	x.normalized_query_hash, x.query, f.trace_type, f.self_percent, f.total_percent, f.self_ms, f.total_ms,
@@ -1773,9 +1776,9 @@ FROM (
 CROSS JOIN function_sums AS f ON f.statement = x.id
 ORDER BY self_value DESC, total_value DESC, function;
 
--- The plans of each statement over time, with all runs that used them (see statement_parts) and their mean time; those
--- of one statement with several plans show when it changed. Where runs were not counted by plan, `runs` is NULL, and the
--- rest is of the logged ones.
+-- The plans of each statement over time, with their runs (see statement_parts) and the mean time of a run. A statement
+-- with several plans has changed its plan. If runs were not counted by plan, `runs` is NULL, and the other columns
+-- describe the logged runs.
 CREATE VIEW statement_plans AS
 WITH
 logged AS MATERIALIZED (
@@ -1808,12 +1811,12 @@ JOIN plans AS p ON p.plan_hash = l.plan_hash
 LEFT JOIN counted AS c ON c.hash = l.hash AND c.plan_hash = l.plan_hash
 ORDER BY l.hash, coalesce(c.first_ns, l.first_ns);
 
--- Statements by where the application called them, see call_stacks; caller '': not known. The caller of a run is known if
--- it was logged. runs: of all of the statement's runs, in which those that were not logged are shared out by the samples: a
--- sample of a run that took a tenth of the period (of CPU time, where it was sampled) stands for ten such runs. runs_error: one standard error of that, and
--- never below a quarter of the runs that were not logged: what takes a sample makes its run longer, shorter ones more so, and
--- how much is not known. 0 if all runs were logged. Both are NULL where that is not known: without samples
--- of runs that are short, or of a file that has counted no runs. cpu_ms and wall_ms are what the samples add up to.
+-- Statements by the line of the program that called them (see call_stacks); caller '': not known. Only logged runs have a
+-- caller. runs: the runs of the line. The other runs of the statement are divided among its lines by the samples: a sample
+-- of a run that took a tenth of the period represents ten such runs (of CPU time, if it was sampled). runs_error: one
+-- standard error of runs, 0 if all runs were logged, otherwise at least a quarter of the runs that were not logged, because
+-- the tick that takes a sample also makes its run longer, by an unknown time that matters most in short runs. Both are NULL if they are not known,
+-- because short runs have no samples or the file does not count runs. cpu_ms, wall_ms: the sums of the samples.
 CREATE VIEW statement_callers AS
 WITH
 types AS MATERIALIZED (
@@ -1865,11 +1868,11 @@ SELECT
 FROM counted
 ORDER BY iif(cpu > 0, cpu, wall) DESC, logged DESC, caller;
 
--- WHERE query_id = …: the time of a run in each node of its plan. node 0 is the statement's own
--- work; node NULL, without a detail, what is not known, or not of its program. total: with the
--- nodes below. Per cents are of the run's CPU samples, and error_ms is one standard error of total_ms. wait_ms: wall time beyond
--- CPU time, where waits or wall time were sampled, too. loops and rows are what SQLite has counted, of node 0 the rows of
--- the statement's result; NULL where it did not count. The sums of a run travel as in function_sums.
+-- WHERE query_id = …: the time of a run in each node of its plan. node 0: the statement's own work; node NULL, without a
+-- detail: not known, or outside its program. total: including the nodes below. Percentages refer to the run's CPU samples;
+-- error_ms is one standard error of total_ms. wait_ms: wall time in addition to CPU time, if waits or wall time were
+-- sampled. loops, rows: SQLite's counts, for node 0 the rows of the statement's result; NULL if SQLite did not count them.
+-- The sums of a run are a JSON array, as in function_sums.
 CREATE VIEW plan_times AS
 SELECT
 	q.query_id,
@@ -1895,12 +1898,12 @@ JOIN programs AS g ON g.id = q.program
 LEFT JOIN statements AS x ON x.id = q.statement
 CROSS JOIN json_each((
 	WITH RECURSIVE
-	-- Of each node, then again for each one that it is in; 50 levels are more than a plan has, and a file of
-	-- others may have any. No join with a common table expression: SQLite would compute it again for each row.
+	-- The sums of each node, repeated for each of its enclosing nodes. A plan has fewer than 50 levels, but a stranger's
+	-- file may have a circle. A join with a common table expression would compute it again for each row.
 	sums (node, level, cpu, real, square, samples) AS (
 		SELECT coalesce(o.node, -1), 0,
 		       sum(iif(r.trace_type = 'CPU', s.weight * r.period_ns, 0)),
-		       -- of wall time: all of both types, where waits were sampled
+		       -- wall time: both types together if waits were sampled
 		       iif(sum(r.trace_type = 'OffCPU'), sum(iif(r.trace_type IN ('CPU', 'OffCPU'), s.weight * r.period_ns, 0)),
 		           sum(iif(r.trace_type = 'Real', s.weight * r.period_ns, 0))),
 		       sum(iif(r.trace_type = 'CPU', 1.0 * s.weight * r.period_ns * s.weight * r.period_ns, 0)),
