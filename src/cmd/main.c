@@ -50,8 +50,9 @@ static void complain_of_command(const char *name)
 	nearest_try(&nearest, "--version");
 	for (size_t i = 0; command_at(i); i++)
 		nearest_try(&nearest, command_at(i)->name);
-	complain("there is no %s %s%s%s (see queryprof --help)", name[0] == '-' ? "option" : "command", name,
-	         nearest.best[0] ? "; did you mean queryprof " : "", nearest.best);
+	complain("there is no %s %s%s%s%s (see queryprof --help)", name[0] == '-' ? "option" : "command",
+	         name, nearest.best[0] ? "; did you mean queryprof " : "", nearest.best,
+	         nearest.best[0] ? "?" : "");
 }
 
 static int run(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "settings/number.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +23,8 @@ static const struct unit {
 	{ "ns", "us", 1000, 1 },
 	{ "ns", "ms", 1000000, 1 },
 	{ "ns", "s", 1000000000, 1 },
+	{ "ns", "min", 60000000000, 1 },
+	{ "ns", "h", 3600000000000, 1 },
 	{ "ms", "us", 1, 1000 },
 	{ "ms", "ms", 1, 1 },
 	{ "ms", "s", 1000, 1 },
@@ -38,6 +41,18 @@ static const struct unit *find_unit(const char *of, const char *suffix)
 		if (!strcmp(units[i].of, of) && !strcasecmp(units[i].suffix, suffix))
 			return &units[i];
 	return NULL;
+}
+
+void settings_number_text(int64_t number, const char *unit, char text[SETTINGS_NUMBER_SIZE])
+{
+	bool is_bare = !number || !*unit;
+
+	snprintf(text, SETTINGS_NUMBER_SIZE, "%lld%s%s", (long long)number, is_bare ? "" : " ",
+	         is_bare ? "" : unit);
+	for (size_t i = 0; number && i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(units[i].of, unit) && units[i].factor > 1 && number % units[i].factor == 0)
+			snprintf(text, SETTINGS_NUMBER_SIZE, "%lld%s", (long long)(number / units[i].factor),
+			         units[i].suffix);
 }
 
 static bool multiply(__int128 *number, int64_t factor)

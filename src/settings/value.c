@@ -19,7 +19,7 @@
 
 static char *allowed(const struct setting *setting)
 {
-	const char *space = setting->unit[0] ? " " : "";
+	char min[SETTINGS_NUMBER_SIZE], max[SETTINGS_NUMBER_SIZE];
 
 	if (setting->allowed)
 		return text_format("expected %s", setting->allowed);
@@ -27,11 +27,11 @@ static char *allowed(const struct setting *setting)
 		return text_format("expected 0 (off) or 1 (on)");
 	if (setting_is_text(setting))
 		return text_format("expected a text of at most %lld bytes", (long long)setting->max);
+	settings_number_text(setting->min, setting->unit, min);
+	settings_number_text(setting->max, setting->unit, max);
 	if (setting->zero)
-		return text_format("expected 0 (%s) or %lld to %lld%s%s", setting->zero,
-		                   (long long)setting->min, (long long)setting->max, space, setting->unit);
-	return text_format("expected %lld to %lld%s%s", (long long)setting->min, (long long)setting->max,
-	                   space, setting->unit);
+		return text_format("expected 0 (%s) or %s to %s", setting->zero, min, max);
+	return text_format("expected %s to %s", min, max);
 }
 
 char *setting_error(const struct setting *setting, const char *value, int code, char *reason)

@@ -348,7 +348,7 @@ class Attach(Hosts):
         self.assertFalse(os.path.exists(self.trace), "no empty file is left")
 
     def test_refusals(self):
-        self.refused("abc", "abc; expected the number of a process", 2)
+        self.refused("abc", "abc; expected a process id", 2)
         self.refused(4194303, "there is no process 4194303")
         self.refused(self.start(STATIC), "it is a static program")
         self.refused(self.start(COROUTINE), "its threads are on stacks of coroutines or signal handlers")
@@ -371,7 +371,7 @@ while not os.path.exists(sys.argv[1] + ".begin"):
 import sqlite3""").replace('print("ready", flush=True)\nwork', "work")
         host = self.start_queries(program)
         self.attached(host)
-        self.assertIn("nothing was recorded: the process made no call of a shared SQLite library", self.seen)
+        self.assertIn("nothing was recorded: the process called no shared SQLite library", self.seen)
         command = self.begin(host)
         with open(self.stop + ".begin", "w", encoding="ascii"):
             pass

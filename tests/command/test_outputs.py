@@ -260,7 +260,7 @@ class Terminals(Tool):
         for rows, start in ((100, ""), (3, "| ")):
             out, code = self.shown(rows, "sql", self.trace, "SELECT 1 AS a; SELECT 2 AS a; SELECT x", PAGER="sed 's/^/| /'")
             self.assertEqual(out, "".join(start + line for line in ("a\n", "1\n", "a\n", "2\n")) +
-                             "queryprof: no such column: x; PRAGMA table_info(TABLE) lists those of a table\n")
+                             "queryprof: no such column: x; PRAGMA table_info(TABLE) lists the columns of a table\n")
             self.assertEqual(code, 1)
 
     def test_a_pager_that_is_left_ends_the_command(self):

@@ -35,7 +35,7 @@ class Shown(unittest.TestCase):
         for _ in range(20):
             done = subprocess.run([QUERYPROF, "record", "-o", "app.trace", "--cpu", "1ms", *options, "--", sys.executable, "-c",
                                    PROGRAM, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300, check=True)
-            if "finding what to change takes longer" not in done.stderr:
+            if "the findings take longer" not in done.stderr:
                 break
             if "--append" not in options:
                 options = [*options, "--new"]
@@ -45,7 +45,7 @@ class Shown(unittest.TestCase):
         lines = self.record(1, 200)
         self.assertEqual(len(lines), 2, lines)
         self.assertRegex(lines[0], r"^queryprof: \d+ %: full scan of one to find rows by a \(unindexed_scan\) \[[0-9a-f]{8}\]$")
-        self.assertEqual(lines[1], "queryprof: what changes that: queryprof findings app.trace")
+        self.assertEqual(lines[1], "queryprof: evidence and cures: queryprof findings app.trace")
         self.assertEqual(self.record(1, 200, options=["--append"]), [])
         self.assertEqual(self.record(1, 200, options=["--new", "--quiet"]), [])
         self.assertEqual(self.record(1, 1, options=["--new", "--setting", "query_profiler_cpu_time_period_ns=0"]), [])

@@ -195,7 +195,7 @@ while True: time.sleep(1)""", path)
         self.assertIn("No such file", refused(os.path.join(self.folder, "none.trace")))
         self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1")
         self.assertRegex(refused(self.trace), r"^queryprof: dump: .*app\.trace: no queryprof records to this file now; "
-                         r"`queryprof report .*app\.trace` shows what it has\n$")
+                         r"to read it: queryprof report .*app\.trace\n$")
 
 
 if __name__ == "__main__":

@@ -108,11 +108,11 @@ class File(Tool):
 
     def test_misuse(self):
         out = os.path.join(self.folder, "x.html")
-        for arguments, sentence in ((["--html"], "--html needs -o FILE"), (["-o", out], "-o is for --html only"),
-                                    (["--no-text"], "--no-text is for --html only"), (["--no-paths"], "--no-paths is for --html only"),
-                                    (["--html", "-o", out, "--type", "cpu"], "--html and --type exclude each other"),
-                                    (["--html", "-o", out, "--full"], "--html and --full exclude each other"),
-                                    (["--html", "-o", out, "--limit", "3"], "--html and --limit exclude each other")):
+        for arguments, sentence in ((["--html"], "--html needs -o FILE"), (["-o", out], "-o needs --html"),
+                                    (["--no-text"], "--no-text needs --html"), (["--no-paths"], "--no-paths needs --html"),
+                                    (["--html", "-o", out, "--type", "cpu"], "--html and --type cannot be combined"),
+                                    (["--html", "-o", out, "--full"], "--html and --full cannot be combined"),
+                                    (["--html", "-o", out, "--limit", "3"], "--html and --limit cannot be combined")):
             self.assertIn(sentence, self.refused(2, "report", self.trace, *arguments))
         self.assertFalse(os.path.exists(out))
         with open(self.trace, "rb") as file:

@@ -128,7 +128,7 @@ class Interpreter(Recording):
                          r"To read it: queryprof report .*app\.trace\n"
                          # PHP's SQLite3 gives each connection an authorizer.
                          r"(queryprof: plans: 1 of 1 sampled statement has none: the connection has an authorizer \(1\)\n)?"
-                         r"(queryprof: finding what to change takes longer than .*\n)?"  # on a busy machine
+                         r"(queryprof: the findings take longer than .*\n)?"  # on a busy machine
                          + (r"queryprof: callers: the lines of the program are not known for tclsh[\d.]*: queryprof does not understand "
                             r"this interpreter, or its driver \(.*\)\n$" if NAME == "tclsh" else "$"))
         # Every stack of the query goes through the library's own code, or a wrapper's around it. (What a busy

@@ -84,7 +84,7 @@ class Descriptors(Recording):
         done = self.record(PYTHON, "-c", STAGES, "0", "first", "limit", "0", options=EVERY)
         self.assertEqual(self.lines(done), 0, self.seen)
         self.assertNotIn("ran no query", done.stderr)
-        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either none began, or the process could not open "
+        self.assertIn("nothing was recorded: SQLite was loaded, but the process reported no query. Either it ran none, or it could not open "
                       "a file (ulimit -n)", done.stderr)
 
 

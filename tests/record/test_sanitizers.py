@@ -22,7 +22,7 @@ def found(error):
 
 
 # What record says of the recording, and nothing after it.
-FINDINGS = r"(queryprof: (\d+ %: |what changes that: |finding what to change takes longer )[^\n]*\n)*\Z"
+FINDINGS = r"(queryprof: (\d+ %: |evidence and cures: |the findings take longer )[^\n]*\n)*\Z"
 
 
 class Sanitized(Recording):

@@ -240,7 +240,7 @@ static int run(int argc, char **argv)
 const struct command command_advise = {
 	.name = "advise",
 	.arguments = "[FILE] --database DATABASE [OPTION]...",
-	.summary = "Proposes indexes, and measures what they save and cost",
+	.summary = "Proposes indexes, and measures their savings and costs",
 	.details =
 		"Builds indexes on a private copy of the database, and runs the recorded statements "
 		"alternately with and without them. advise proposes an index if it saves more time than it "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof analyze: the plan of a statement with measured times, and other ways to run it compared with it.
+ * queryprof analyze: a statement's plan with measured times, and a comparison with other ways to run it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +23,13 @@
 #include "sql_advise_compared_table.h"
 
 #define TIME_DEFAULT INT64_C(10000000000)
-#define ENOUGH 0.005 /* standard error of a difference, as a part of the time before */
-#define LEAST 0.01   /* a smaller difference is none: places in memory make as much */
+#define ENOUGH 0.005 /* the standard error of a difference, as a part of the time before */
+#define LEAST 0.01   /* a smaller difference does not count, because places in memory make as much */
 #define CERTAIN 3    /* standard errors */
 #define WAYS_MAX 8
 #define RUNS_MIN 30
 #define RUNS_MAX 100000
-#define RUN_SLOWER 10 /* a run of a busy machine may take so many times as long as the first one */
+#define RUN_SLOWER 10 /* on a busy machine, a run may take this many times as long as the first one */
 
 static const char *for_time, *format_name, *live;
 static VECTOR(const char *) values;
@@ -69,7 +69,7 @@ static int take(const struct command_option *option, const char *value)
 
 /* --- rows --------------------------------------------------------------------------------------------- */
 
-/* What a way returns: equal sums in any order, equal chains in the same order. */
+/* The result of a way: equal sums in any order, equal chains in the same order. */
 struct rows {
 	int64_t count, ns; /* ns: of this run */
 	uint64_t sum, chain;
@@ -98,7 +98,7 @@ static uint64_t hash_row(sqlite3_stmt *row)
 	return hash;
 }
 
-/* Runs it once, and says whether it can be run. */
+/* Runs the statement once, and reports whether it can be run. */
 static bool read_rows(const struct way *way, struct connection *connection, int64_t most_ns,
                       struct rows *rows)
 {
@@ -130,7 +130,7 @@ static bool read_rows(const struct way *way, struct connection *connection, int6
 	return code == SQLITE_DONE || code == SQLITE_INTERRUPT;
 }
 
-/* The same; false, too, if the run had to be ended. */
+/* The same; also false if the run had to be ended. */
 static bool read_whole(const struct way *way, struct connection *connection, int64_t most_ns,
                        struct rows *rows)
 {
@@ -240,7 +240,7 @@ static int compare_all(sqlite3 *db, const struct way *first, struct connection *
 
 /* --- the plan ------------------------------------------------------------ */
 
-/* The time of a run that is not recorded, of runs in about that time. */
+/* The time of a run that is not recorded, measured for about that long. */
 static int print_time(const struct way *way, struct connection *connection, int64_t run_ns, int64_t ns)
 {
 	const int64_t end = connection_clock_ns() + ns;
@@ -373,22 +373,22 @@ const struct command command_analyze = {
 	.arguments = "DATABASE STATEMENT [OPTION]...",
 	.summary = "Runs a statement on a copy, and shows its plan with measured times",
 	.details =
-		"Runs the statement again and again on a private copy of the database, until the standard "
-		"error of each node of the plan that takes 1 % of the time or more is below 5 % of the "
-		"node's time. Prints the CPU time of a run, and the plan (see plan) with wall times.\n\n"
+		"Runs the statement repeatedly on a private copy of the database, until the standard error "
+		"of each node of the plan that takes 1 % of the time or more is below 5 % of the node's "
+		"time. Prints the CPU time of a run, and the plan (see plan) with wall times.\n\n"
 		"--against and --pragma are other ways to run the statement. Each is compared with the "
-		"first: both run in turns, so what disturbs one disturbs the other. `difference` is that of "
-		"the CPU time, with one standard error. The verdict is `faster` or `slower` if the "
-		"difference is at least 1 % and three standard errors, else `no difference`. `OTHER ROWS` "
-		"means that the two do not return the same.\n\n"
-		"The database, its log and its journal are copied as bytes into a folder in TMPDIR, which is "
-		"removed at the end. Nothing next to the database is written, created or locked. If a "
+		"first. Both run alternately, so a disturbance affects them equally. `difference` is the "
+		"difference of the CPU time, with one standard error. The verdict is `faster` or `slower` "
+		"if the difference is at least 1 % and three standard errors, else `no difference`. `OTHER "
+		"ROWS` means that the two do not return the same.\n\n"
+		"The database, its log and its journal are copied as bytes into a folder in TMPDIR, which "
+		"is removed at the end. Nothing next to the database is written, created or locked. If a "
 		"process has the database open, analyze refuses, unless --live is given. Writes are rolled "
 		"back after each run, and measured without their commit. All pages are in the cache of the "
 		"kernel; waits for a disk are not in these times.\n\n"
 		"analyze uses queryprof's own SQLite, which may plan differently from the program's. The "
-		"statement cannot attach "
-		"a database, change the schema or a setting, or use functions and extensions of the program.",
+		"statement cannot attach a database, change the schema or a setting, or use functions and "
+		"extensions of the program.",
 	.examples = "  queryprof analyze app.db 'SELECT * FROM orders WHERE id = ?' --param 7\n"
 		    "  queryprof analyze app.db 'SELECT id FROM t' --pragma cache_size=-65536\n",
 	.options = options,

@@ -12,7 +12,7 @@
 #define COLUMNS_MAX 6
 #define COVERED_MAX 2 /* columns that an index has only to be read: with more it is a second table */
 
-/* The keys of one index that is being put together. */
+/* The keys of one index under construction. */
 struct keys {
 	const char *items[COLUMNS_MAX];
 	int count;
@@ -36,7 +36,7 @@ static void add_key(struct keys *keys, const char *key)
 		keys->is_full = true;
 }
 
-/* One number, from SQL with the table ?1 and a text ?2. */
+/* One number, from SQL with the table ?1 and a text ?2 as its parameters. */
 static bool holds(struct connection *connection, const char *sql, const char *table, const char *text)
 {
 	sqlite3_stmt *row = NULL;
@@ -51,7 +51,7 @@ static bool holds(struct connection *connection, const char *sql, const char *ta
 	return holds;
 }
 
-/* A name from the table's and the columns', which nothing has yet. */
+/* A name made of the table's and the columns' names, which nothing in the database has yet. */
 static char *name_index(struct connection *connection, const char *table, const struct keys *keys,
                         bool is_partial)
 {
@@ -124,7 +124,8 @@ static void add(candidates *all, struct connection *connection, const char *tabl
 		free_candidate(&one);
 }
 
-/* An index on all of the list's columns; all sorted downwards are the same as all upwards. */
+/* An index on all columns of the list. If all are sorted downwards, the index is the same as if all are
+ * sorted upwards. */
 static void add_list(struct keys *keys, const struct recorded *one, const struct use *first)
 {
 	for (size_t i = 0; i < one->compared.uses.count; i++) {
@@ -145,7 +146,7 @@ static void add_role(struct keys *keys, const struct recorded *one, const char *
 	}
 }
 
-/* The index, and one that has all columns that the statement reads of the table. */
+/* The index, and a second one that has all columns of the table that the statement reads. */
 static void add_both(candidates *all, struct connection *connection, const struct recorded *one,
                      const char *table, struct keys keys)
 {
@@ -173,8 +174,9 @@ static void add_both(candidates *all, struct connection *connection, const struc
 		sqlite3_free(names[--count]);
 }
 
-/* With the condition of one column, of the rows that have its value: of the other columns, each with what is
- * compared in a range, sorted or grouped; of the column itself if there is no other. */
+/* Partial indexes with the condition of one column, on the rows that have its value: on the other columns,
+ * each followed by the columns that are compared in a range, sorted or grouped; on the column itself if
+ * there is no other. */
 static void add_partial(candidates *all, struct connection *connection, const struct recorded *one,
                         const struct use *constant)
 {
@@ -208,7 +210,7 @@ static void add_partial(candidates *all, struct connection *connection, const st
 	}
 }
 
-/* Those of one statement and table: of what is compared, and with what is sorted. */
+/* The candidates of one statement and table, for what it compares, and for how it sorts. */
 static void find_of_table(candidates *all, struct connection *connection, const struct recorded *one,
                           const char *table)
 {
@@ -316,7 +318,7 @@ void candidates_find_unused(candidates *all, const struct workload *workload, st
 {
 	sqlite3_stmt *rows = NULL;
 
-	/* What a statement that cannot be prepared uses is not known. */
+	/* If a statement cannot be prepared, what it uses is not known. */
 	for (size_t i = 0; i < workload->statements.count; i++)
 		if (!workload->statements.items[i].is_other && !workload->statements.items[i].touched.count)
 			return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Greedy: each candidate is built on the second copy and measured against the first. The best one is built on
- * both, and the others are measured again, until none is worth it. Then the whole set is measured against
- * nothing.
+ * Greedy: each candidate is built on the second copy and measured against the first. The best one is then
+ * built on both, and the others are measured again, until none of them is worth it. At the end the whole set
+ * is measured against no index.
  */
 #include "cmd/advise/choose.h"
 
@@ -11,8 +11,8 @@
 
 #include "cmd/ui/progress.h"
 
-#define WORTH 0.01   /* of the recorded time: an index that saves less is not proposed */
-#define SIMILAR 0.05 /* of the best: the same index with fewer columns is as good */
+#define WORTH 0.01   /* a part of the recorded time: an index that saves less is not proposed */
+#define SIMILAR 0.05 /* a part of the best saving: the same index with fewer columns is as good */
 #define ROUNDS 5
 #define MS INT64_C(1000000)
 
@@ -20,7 +20,7 @@ struct chooser {
 	const struct workload *workload;
 	struct connection *connections; /* before, after */
 	int64_t end_ns, run_ns;
-	double *references; /* of each statement: the time of a run before, as first measured */
+	double *references; /* the time of a run of each statement before, as first measured */
 };
 
 static int64_t left(const struct chooser *chooser)
@@ -47,7 +47,7 @@ static bool measure(const struct chooser *chooser, const struct recorded *one, i
 	return turns_take(turns, sides, one->variants, &limit);
 }
 
-/* Whether SQLite runs it in another way, now that the second copy has another index. */
+/* Whether SQLite runs the statement in another way, now that the second copy has another index. */
 static bool has_other_plan(const struct chooser *chooser, const struct recorded *one)
 {
 	char *plans[2];
@@ -61,8 +61,8 @@ static bool has_other_plan(const struct chooser *chooser, const struct recorded 
 	return is_other;
 }
 
-/* What changes rows maintains the index, and may search in it for a trigger or a foreign key, which is in no
- * plan. */
+/* A statement that changes rows maintains the index, and may search in it for a trigger or a foreign key,
+ * which is not in its plan. */
 static bool is_affected(const struct chooser *chooser, const struct recorded *one,
                         const struct candidate *candidate)
 {
@@ -74,8 +74,8 @@ static bool is_affected(const struct chooser *chooser, const struct recorded *on
 	return workload_touches(one, candidate->table) && has_other_plan(chooser, one);
 }
 
-/* The time that all runs of the statement saved. Measurements are compared with earlier ones, when the
- * machine may have been faster, so both sides are scaled until the time before is the same in all. */
+/* The time that all runs of the statement saved. The machine may have been faster during earlier
+ * measurements, so both sides are scaled until the time before is the same in all of them. */
 static void add_saved(const struct recorded *one, const struct turns *turns, double *reference, double *saved,
                       double *variance)
 {
@@ -120,8 +120,8 @@ static int build(const struct chooser *chooser, int copy, const char *sql)
 	return code;
 }
 
-/* Measures the difference of the two copies, of which the second one has the candidate. is_base: the first
- * one is as it was. */
+/* Measures the difference between the two copies; the second one has the candidate. is_base: the first
+ * copy is unchanged. */
 static void measure_all(const struct chooser *chooser, struct candidate *candidate, int64_t ns, bool is_base)
 {
 	const struct workload *workload = chooser->workload;
@@ -161,13 +161,13 @@ static void evaluate(const struct chooser *chooser, struct candidate *candidate,
 
 /* --- choosing ---------------------------------------------------------------------------------------- */
 
-/* Whether it is much smaller, because only a part of the rows is in it. */
+/* Whether the index is much smaller, because it has only a part of the rows. */
 static bool is_part(const struct candidate *one, const struct candidate *other)
 {
 	return one->condition && !other->condition && 2 * one->bytes < other->bytes;
 }
 
-/* Whether the columns of `one` are the first ones of the other's. */
+/* Whether the columns of `one` are the first columns of the other index. */
 static bool is_beginning(const struct candidate *one, const struct candidate *other)
 {
 	const size_t size = strlen(one->list);
@@ -178,7 +178,7 @@ static bool is_beginning(const struct candidate *one, const struct candidate *ot
 	       !strncmp(one->list, other->list, size) && other->list[size] == ',';
 }
 
-/* The one that saves the most, or its beginning, or a partial one, if that saves nearly as much. */
+/* The candidate that saves the most; or its beginning, or a partial index, if that saves nearly as much. */
 static struct candidate *best_of(candidates *all)
 {
 	struct candidate *best = NULL, *narrow;
@@ -235,7 +235,7 @@ static bool choose_one(struct choice *choice, const struct chooser *chooser, can
 	return vector_push(&choice->chosen, *best) != 0;
 }
 
-/* The whole set against none: the first copy loses it again. */
+/* The whole set against no index: the first copy loses the set again. */
 static void measure_set(struct choice *choice, const struct chooser *chooser)
 {
 	const struct workload *workload = chooser->workload;
@@ -246,7 +246,7 @@ static void measure_set(struct choice *choice, const struct chooser *chooser)
 
 		connection_run(&chooser->connections[0], one->drop);
 		if (!candidates_is_used(workload, &chooser->connections[1], one->name,
-		                        one->parent)) { /* a later one took its place */
+		                        one->parent)) { /* a later index replaced it */
 			connection_run(&chooser->connections[1], one->drop);
 			memmove(one, one + 1, (choice->chosen.count - i - 1) * sizeof(*one));
 			choice->chosen.count--;
@@ -270,7 +270,7 @@ static void measure_set(struct choice *choice, const struct chooser *chooser)
 	}
 }
 
-/* Indexes that no plan uses: what writes take without each. */
+/* Indexes that no plan uses: how long writes take without each of them. */
 static void choose_drops(struct choice *choice, const struct chooser *chooser)
 {
 	candidates all = { 0 };
@@ -289,8 +289,8 @@ static void choose_drops(struct choice *choice, const struct chooser *chooser)
 		const bool is_worth_it =
 			!one->is_out && is_worth(chooser->workload, one->saved, one->variance);
 
-		/* Both copies again have the same: an index that was just built has full pages, which inserts
-		 * split. */
+		/* Makes both copies equal again, because an index that was just built has full pages,
+		 * which inserts split. */
 		connection_run(&chooser->connections[0], one->drop);
 		if (is_worth_it && vector_push(&choice->drops, *one))
 			*one = (struct candidate){ 0 };
@@ -321,7 +321,7 @@ void choice_make(struct choice *choice, const struct workload *workload, struct 
 	choose_drops(choice, &chooser);
 	for (size_t i = 0; i < all.count; i++)
 		if (is_chosen(choice, &all.items[i]))
-			all.items[i] = (struct candidate){ 0 }; /* its texts belong to the choice */
+			all.items[i] = (struct candidate){ 0 }; /* the choice owns its texts */
 	candidates_free(&all);
 	free(chooser.references);
 }

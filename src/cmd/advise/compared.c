@@ -9,7 +9,7 @@
 /* --- tokens ------------------------------------------------------------------------------------- */
 
 struct text {
-	VECTOR(struct sql_token) tokens; /* without comments; signs such as <= are one */
+	VECTOR(struct sql_token) tokens; /* without comments; operators such as <= are one token */
 	const touches *touched;
 	sqlite3_stmt *statement;
 	struct compared *to;
@@ -29,7 +29,7 @@ static void read_tokens(struct text *text, const char *sql)
 	}
 }
 
-/* Outside of the text there is a sign of no bytes. */
+/* Outside the text, a token has no bytes. */
 static const struct sql_token *token_at(const struct text *text, size_t at)
 {
 	static const struct sql_token end = { SQL_SIGN, "", 0 };
@@ -73,7 +73,7 @@ static bool has_alias(const struct text *text, const char *table, const struct s
 	return false;
 }
 
-/* SQLite's report of the column whose name is this token; NULL: it is not a column. */
+/* The column that SQLite reported and whose name is this token; NULL: the token is not a column. */
 static const struct touch *find_column(const struct text *text, size_t at)
 {
 	const bool is_qualified = is_word(text, at - 1, ".") && at >= 2;
@@ -92,7 +92,7 @@ static const struct touch *find_column(const struct text *text, size_t at)
 	return is_qualified ? found : NULL;
 }
 
-/* A column that ends before the token `end`, or begins at `start`; and a function of one. */
+/* A column that ends before the token `end`, or begins at `start`, or a function of a column. */
 struct operand {
 	const struct touch *column;
 	const struct sql_token *function;
@@ -146,8 +146,8 @@ static void add_use(struct text *text, const struct operand *operand, enum role 
 		text->to->uses.count--;
 }
 
-/* "= 'open'", "IS NULL" and "IS NOT NULL" from the token `at` on, if nothing else follows in the term.
- * Returns the text of the column's condition, sqlite3_malloc'ed; NULL: it is none. */
+/* "= 'open'", "IS NULL" or "IS NOT NULL" from the token `at` on, if nothing else follows in the term.
+ * Returns the text of the column's condition, sqlite3_malloc'ed; NULL: the tokens are something else. */
 static char *find_condition(const struct text *text, const struct touch *column, size_t at)
 {
 	static const char *const ends[] = { "AND", ")", ";", "ORDER", "GROUP", "LIMIT", "", NULL };
@@ -252,7 +252,7 @@ static bool find_inserted(const struct text *text, size_t at, struct parameter *
 	return false;
 }
 
-/* The column that SET assigns; it need not be read. */
+/* The column that SET assigns, which SQLite need not report as read. */
 static const struct touch *find_written(const struct text *text, size_t at)
 {
 	for (size_t i = 0; i < text->touched->count; i++)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a statement's text does with columns: compares, sorts, groups. An index helps with these.
- *
- * The text is read as tokens, not parsed: what is found too much costs a measurement, and what is missed is
- * not proposed. Which table a column belongs to is known from SQLite, which reports what a statement reads.
+ * How a statement's text uses columns: it compares, sorts or groups by them. An index helps with these.
+ * The text is read as tokens, not parsed. A wrong candidate costs a measurement, and a missed one is not
+ * proposed. SQLite reports which columns a statement reads, and so to which table a column belongs.
  */
 #pragma once
 
@@ -11,10 +10,10 @@
 
 enum role { ROLE_EQUAL, ROLE_RANGE, ROLE_ORDER, ROLE_GROUP };
 
-/* `key`: what an index has: a column's name in quotes, or a function of one, with DESC if it is sorted so.
- * list: columns of one ORDER BY or GROUP BY have the same number. */
+/* key: what an index has: a column's name in quotes, or a function of a column, with DESC if it is sorted
+ * that way. list: columns of one ORDER BY or GROUP BY have the same number. */
 struct use {
-	const char *table; /* belongs to the touches */
+	const char *table; /* a member of the touches */
 	char *key;
 	char *condition; /* that a column is a constant, for a partial index; NULL: it is not compared with
 	                    one */
@@ -25,7 +24,7 @@ struct use {
 /* The source of a parameter's values. */
 struct parameter {
 	const char *table,
-		*column; /* column NULL: that with this number; table NULL: its value is `number` */
+		*column; /* column NULL: the parameter with this number; table NULL: its value is `number` */
 	int64_t number;
 	bool is_known, is_inserted;
 };
@@ -35,10 +34,10 @@ struct compared {
 	VECTOR(struct parameter) parameters; /* by their index - 1 */
 };
 
-/* `touched`: what the statement touches; must outlive the result. */
+/* touched: the columns that the statement touches; must outlive the result. */
 void compared_find(struct compared *compared, const char *sql, const touches *touched,
                    sqlite3_stmt *statement);
-/* Drops the conditions that `written` lacks. A recorded text has values where the program's text has
- * parameters. */
+/* Drops the conditions that `written` lacks, because a recorded text has values instead of the parameters
+ * of the program's text. */
 void compared_keep_conditions(struct compared *compared, const struct compared *written);
 void compared_free(struct compared *compared);

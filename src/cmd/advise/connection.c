@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "cmd/ui/complain.h"
 
-#define STEPS 1000            /* of SQLite's machine, from one look at the clock to the next */
-#define VALUE_MAX (256 << 20) /* bytes of one value */
+#define STEPS 1000            /* opcodes of SQLite between two looks at the clock */
+#define VALUE_MAX (256 << 20) /* the most bytes of one value */
 
 int64_t connection_clock_ns(void)
 {
@@ -47,7 +47,7 @@ static void touch(touches *all, const char *table, const char *column, bool is_w
 	}
 }
 
-/* Virtual tables of SQLite itself read these. */
+/* SQLite's own virtual tables read these tables. */
 static bool is_harmless_pragma(const char *name, const char *value)
 {
 	return !value && (!strcmp(name, "data_version") || !strcmp(name, "page_size"));
@@ -149,7 +149,7 @@ int64_t connection_number(struct connection *connection, const char *sql, int64_
 	return otherwise;
 }
 
-/* Cut, as the text of a statement may be in it. */
+/* Cut, because the message may contain the text of a statement. */
 static void keep_error(struct connection *connection)
 {
 	const char *text = sqlite3_errmsg(connection->db);
@@ -190,7 +190,7 @@ char *connection_plan(struct connection *connection, const char *sql)
 	char *text;
 
 	sqlite3_free(explain);
-	connection->is_recorded = true; /* SQLite may prepare it again */
+	connection->is_recorded = true; /* SQLite may prepare the statement again */
 	while (rows && sqlite3_step(rows) == SQLITE_ROW)
 		sqlite3_str_appendf(plan, "%s\n", sqlite3_column_text(rows, 3));
 	connection->is_recorded = false;
@@ -219,7 +219,7 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 		;
 	*ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 	connection->is_recorded = false;
-	connection->end_ns = 0; /* what follows is not interrupted */
+	connection->end_ns = 0; /* from here on nothing is interrupted */
 	if (code != SQLITE_DONE)
 		keep_error(connection);
 	sqlite3_reset(statement);

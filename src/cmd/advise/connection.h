@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to a private copy, on which recorded statements run. They and the schema may come from a
- * stranger, so they reach nothing else: no other file, no extension, no setting.
+ * A connection to a private copy, for recorded statements. A stranger may have written them and the schema,
+ * so they reach nothing else: no other file, no extension, no setting.
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 
 #include "base/vector.h"
 
-/* A column that a statement reads or sets; column "": of a table whose rows it inserts, deletes or counts. */
+/* A column that a statement reads or sets. column "": the statement inserts, deletes or counts rows of the
+ * table. */
 struct touch {
 	char *table, *column;
 	bool is_write;
@@ -22,34 +23,34 @@ void touches_free(touches *all);
 
 struct connection {
 	sqlite3 *db;
-	bool is_recorded; /* a recorded statement runs, which may not change the schema */
+	bool is_recorded; /* a recorded statement is running, which may not change the schema */
 	int64_t end_ns;   /* a statement that runs at that time is interrupted */
 	char error[160];  /* why a statement failed */
-	touches *touched; /* gets what the next statement touches; NULL: not wanted */
+	touches *touched; /* receives what the next statement touches; NULL: not wanted */
 };
 
 /* CLOCK_MONOTONIC. */
 int64_t connection_clock_ns(void);
 
-/* False after a complaint that begins with `command`. `given`: the database's name there. */
+/* False after a complaint that begins with `command`. given: the user's name of the database. */
 bool connection_open(struct connection *connection, const char *command, const char *given, const char *path);
 void connection_close(struct connection *connection);
 
 /* Runs this command's own SQL. An SQLite result. */
 int connection_run(struct connection *connection, const char *sql);
 
-/* The first column of the first row of this command's own SQL. NULL, and `otherwise`, without a row. `sql`
- * NULL: no memory for it. */
+/* The first column of the first row of this command's own SQL; `otherwise` if there is no row. `sql` NULL:
+ * no memory for it. */
 sqlite3_value *connection_value(struct connection *connection, const char *sql);
 int64_t connection_number(struct connection *connection, const char *sql, int64_t otherwise);
 
-/* Whether the text begins as a statement that only reads or changes rows. */
+/* Whether the text begins like a statement that only reads or changes rows. */
 bool connection_can_run(const char *text);
 
 /* A recorded statement. NULL: connection->error has the reason. */
 sqlite3_stmt *connection_prepare(struct connection *connection, const char *sql);
 
-/* The plan, a line a node. sqlite3_malloc'ed; NULL: it cannot be prepared. */
+/* The plan, one line per node. sqlite3_malloc'ed; NULL: it cannot be prepared. */
 char *connection_plan(struct connection *connection, const char *sql);
 
 /* Runs a prepared statement to its end, and undoes its changes. *ns: the CPU time of this thread in it.

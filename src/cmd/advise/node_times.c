@@ -32,8 +32,8 @@
 
 static sqlite3 *running;
 
-/* The first time, the statement ends as interrupted, without a progress handler, behind which no plan can be
- * read. */
+/* At first the statement ends as interrupted, without a progress handler, because queryprof does not read
+ * plans on a connection with one. */
 static void interrupt(int signal)
 {
 	(void)signal;
@@ -44,8 +44,8 @@ static void interrupt(int signal)
 	alarm(30);
 }
 
-/* The authorizer has seen the statement, and nobody else can change the copy's schema: without it, the plan
- * can be read. */
+/* The authorizer has seen the statement, and no one else can change the copy's schema. Without the
+ * authorizer, the plan can be read. */
 static bool run_until(const struct way *way, struct connection *connection, int64_t end_ns)
 {
 	sqlite3_stmt *statement = way_prepare(way, connection);
@@ -67,7 +67,7 @@ static bool run_until(const struct way *way, struct connection *connection, int6
 	return fine;
 }
 
-/* COPY NS SQL PRAGMA [VALUE]...; PRAGMA "": none. */
+/* Arguments: COPY NS SQL PRAGMA [VALUE]...; PRAGMA "": none. */
 int node_times_run(int argc, char **argv)
 {
 	const struct sigaction action = { .sa_handler = interrupt };
@@ -82,7 +82,7 @@ int node_times_run(int argc, char **argv)
 		                 (size_t)argc - 4, ns };
 
 	sigaction(SIGALRM, &action, NULL);
-	alarm((unsigned)(2 * ns / 1000000000 + 2)); /* a run may begin at the end */
+	alarm((unsigned)(2 * ns / 1000000000 + 2)); /* a run may still begin at the end */
 	if (!way_open(&way, &connection, argv[0], argv[0]))
 		return COMMAND_FAILED;
 	if (run_until(&way, &connection, connection_clock_ns() + ns))
@@ -169,7 +169,7 @@ static char *find_statement(const char *trace, const char *sql)
 	return id;
 }
 
-/* The largest error of a node's time, as a part of it. */
+/* The largest error of a node's time, as a part of that time. */
 static double largest_error(sqlite3 *trace)
 {
 	enum { NODE = 3, NS = 6, SQUARE = 7 };
@@ -246,7 +246,7 @@ sqlite3 *node_times_measure(const struct way *way, const char *copy, const char 
 		}
 		if (*error <= NODE_TIMES_ERROR || left < run_ns || left < FIRST_NS / 4)
 			return trace;
-		/* Errors fall with the root of the time. */
+		/* Errors fall with the square root of the time. */
 		const double times = fmin(*error, 100) / NODE_TIMES_ERROR,
 			     wanted = (double)used * (1.1 * times * times - 1);
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan of a statement with the time of its nodes: a process of this command runs it on a private copy
- * and is recorded into a private trace file.
+ * A statement's plan with the time of its nodes. A process of this command runs the statement on a private
+ * copy, and is recorded into a private trace file.
  */
 #pragma once
 
 #include "cmd/advise/way.h"
 
-#define NODE_TIMES_ERROR 0.05 /* enough: of each node that takes NODE_TIMES_LEAST */
+#define NODE_TIMES_ERROR 0.05 /* a sufficient error for each node that takes NODE_TIMES_LEAST */
 #define NODE_TIMES_LEAST 0.01 /* of the statement's time */
 
-/* Runs the way for as long as the errors need, and for about `ns` at most. run_ns: the time of a run. Returns
- * the open trace file with that statement selected, or NULL after a complaint. *error: the largest error of
- * such a node, as a part of its time. */
+/* Runs the way until the errors suffice, and for about `ns` at most. run_ns: the time of a run. Returns
+ * the open trace file with that statement selected, or NULL after a complaint. *error: the largest error
+ * of such a node, as a part of its time. */
 sqlite3 *node_times_measure(const struct way *way, const char *copy, const char *trace, int64_t run_ns,
                             int64_t ns, double *error);
 
 /* Prints the plan as a tree. A command_result. */
 int node_times_print(sqlite3 *trace, const char *title);
 
-/* Prints its nodes as rows. */
+/* Prints the nodes as rows. */
 int node_times_print_rows(sqlite3 *trace, const char *format_name);
 
-/* What the process does: `queryprof --run-statement` with these words. Its exit status. */
+/* The work of that process: `queryprof --run-statement` with these words. Returns its exit status. */
 int node_times_run(int argc, char **argv);

@@ -25,7 +25,7 @@
 
 #define LIVE_WAIT_MS 5000 /* for a lock of another process */
 
-/* The database and what SQLite has next to it, except for -shm, which SQLite makes from the log. */
+/* The database and the files that SQLite has next to it, except -shm, which SQLite makes from the log. */
 enum { MAIN, LOG, JOURNAL, PARTS };
 static const char *const suffixes[PARTS] = { "", "-wal", "-journal" };
 
@@ -38,8 +38,8 @@ struct source {
 
 /* --- who has it open ---------------------------------------------------------------------------- */
 
-/* A lock of SQLite on the file: its bytes are at the first gigabyte. Asked for by an open file description,
- * so that no process loses a lock when the descriptor is closed. */
+/* A lock of SQLite on the file. Its bytes are at the first gigabyte. An open file description holds it, so
+ * no process loses a lock when the descriptor is closed. */
 static bool is_locked(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK,
@@ -50,8 +50,8 @@ static bool is_locked(int fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* Whether the process has one of the files open. One of another user cannot be asked; it is known by its
- * locks. */
+/* Whether the process has one of the files open. This cannot be seen of a process of another user; its
+ * locks show it. */
 static bool has_open(const char *process, const struct source *source)
 {
 	char path[600];
@@ -105,7 +105,7 @@ static int check_unused(const struct source *source)
 
 /* --- the database ----------------------------------------------------------------------------------- */
 
-/* Without a change of the time of the last access, if that is permitted. */
+/* Leaves the time of the last access unchanged, if that is permitted. */
 static int open_quietly(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
@@ -113,8 +113,8 @@ static int open_quietly(const char *path)
 	return fd < 0 && errno == EPERM ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : fd;
 }
 
-/* A journal that names another one belongs to a transaction over several databases. To roll it back, SQLite
- * would open, and could delete, a file of the name that is in it. */
+/* A journal that names another journal belongs to a transaction over several databases. To roll it back,
+ * SQLite would open, and could delete, the file of that name. */
 static bool has_super_journal(int fd, off_t size)
 {
 	static const unsigned char magic[8] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
@@ -175,7 +175,7 @@ static void close_source(struct source *source)
 	}
 }
 
-/* Whether the files have been neither replaced nor changed since they were opened. */
+/* Whether the files have neither been replaced nor changed since they were opened. */
 static bool is_unchanged(const struct source *source)
 {
 	for (int i = 0; i < PARTS; i++) {
@@ -205,7 +205,7 @@ static int64_t bytes_of(const struct source *source)
 	return bytes;
 }
 
-/* The copies, indexes on one of them, and what SQLite sorts to build one. */
+/* Room for the copies, for indexes on one of them, and for what SQLite sorts to build an index. */
 static int check_space(const struct source *source, int64_t bytes, int count, const char *folder)
 {
 	const int64_t needed = (count + 1) * bytes + (16 << 20);
@@ -295,7 +295,7 @@ static int make_folder(const char *command, struct private_copies *copies)
 	return COMMAND_FINE;
 }
 
-/* From files that nobody else uses. */
+/* Copies files that no other process uses. */
 static int copy_unused(struct source *source, struct private_copies *copies)
 {
 	int result = open_source(source);
@@ -336,8 +336,8 @@ static int back_up(const struct source *source, sqlite3 *from, const char *path)
 	return code ? COMMAND_FAILED : COMMAND_FINE;
 }
 
-/* The first copy by SQLite, the others of it. No descriptor of the database may be closed while SQLite has
- * locks. */
+/* SQLite makes the first copy; the others are copies of that one. No descriptor of the database may be
+ * closed while SQLite has locks. */
 static int copy_live(const struct source *source, struct private_copies *copies)
 {
 	sqlite3 *from = NULL;
@@ -388,7 +388,7 @@ int private_copies_make(const char *command, const char *path, int count, bool i
 
 	*copies = (struct private_copies){ .count = count, .keeper.alive = -1 };
 	progress_begin("copying the database");
-	/* The keeper begins before the files are open, or it would have them open, too. */
+	/* The keeper starts before the files are opened, so that it does not inherit them. */
 	result = make_folder(command, copies);
 	if (!result)
 		result = is_live ? copy_live(&source, copies) : copy_unused(&source, copies);

@@ -21,7 +21,7 @@ static inline void sums_add(struct sums *sums, double value)
 	sums->square += difference * (value - sums->mean);
 }
 
-/* Of the mean. INFINITY if fewer than two values show no spread. */
+/* The error of the mean. INFINITY if there are fewer than two values. */
 static inline double sums_error(const struct sums *sums)
 {
 	const double count = (double)sums->count;

@@ -32,10 +32,10 @@ bool turns_take(struct turns *turns, const struct side sides[2], int variants,
 	double ns[2] = { 0 };
 
 	*turns = (struct turns){ 0 };
-	/* The first pair brings pages into the cache. It counts only if there is no time for another. */
+	/* The first pair brings pages into the cache. It counts only if there is no time for another pair. */
 	for (int pair = 0; !is_enough(turns, limit); pair++) {
 		for (int turn = 0; turn < 2; turn++) {
-			const int side = (pair + turn) & 1; /* each is first as often as the other */
+			const int side = (pair + turn) & 1; /* each side is first equally often */
 
 			if (!run(&sides[side], pair % variants, limit, &ns[side], &turns->is_cut))
 				return false;

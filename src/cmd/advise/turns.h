@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures two ways to run the same, in turns: what disturbs one disturbs the other.
+ * Measures two ways to run the same work alternately, so that a disturbance affects both.
  */
 #pragma once
 
 #include "cmd/advise/connection.h"
 #include "cmd/advise/sums.h"
 
-/* One side: what it prepares, and where. `prepare` returns NULL after an error, which is in
+/* One side: what it prepares, and where. `prepare` returns NULL after an error, with the reason in
  * connection->error. */
 struct side {
 	struct connection *connection;
@@ -15,17 +15,16 @@ struct side {
 	const void *what;
 };
 
-/* Times of a run in ns of CPU time. saved: before - after, of the pairs, of which each has the same values.
- */
+/* CPU time of a run in ns. saved: before - after, over pairs of runs with the same values. */
 struct turns {
 	struct sums before, after, saved;
 	bool is_cut; /* a run took longer than the limit, so its time is at least that */
 };
 
 struct turns_limit {
-	int64_t ns, run_ns; /* for all, for one run */
+	int64_t ns, run_ns; /* for all runs, for one run */
 	int64_t pairs;      /* at least, if the time suffices */
-	double error;       /* enough: a standard error of `saved`, as a part of the time before */
+	double error;       /* a sufficient standard error of `saved`, as a part of the time before */
 };
 
 /* False: one side failed, with the reason in its connection->error. */

@@ -67,7 +67,7 @@ static void bind_value(sqlite3_stmt *statement, int number, const char *value)
 		sqlite3_bind_text(statement, number, value, (int)size, SQLITE_TRANSIENT);
 }
 
-/* The number of the parameter that the value names, 0: it names none; *value: what follows the name. */
+/* The number of the parameter that the value names, 0 if it names none. *value: the text after the name. */
 static int find_named(sqlite3_stmt *statement, const char **value)
 {
 	static const char *const signs[] = { ":", "@", "$", "?", "" };
@@ -85,7 +85,7 @@ static int find_named(sqlite3_stmt *statement, const char **value)
 	return number;
 }
 
-/* Those without a name are for the parameters from the first one on. */
+/* Values without a name belong to the parameters in their order, from the first on. */
 static bool bind_values(const struct way *way, sqlite3_stmt *statement, char *error, size_t size)
 {
 	const int count = sqlite3_bind_parameter_count(statement);
@@ -119,7 +119,7 @@ static bool bind_values(const struct way *way, sqlite3_stmt *statement, char *er
 	return fine;
 }
 
-/* Of the text, `statement` is the first one; NULL: there is none. */
+/* `statement` is the first statement of the text; NULL: the text has none. */
 static bool is_alone(const char *text, sqlite3_stmt *statement, char *error, size_t size)
 {
 	const bool is = statement && !*text_skip_comments(text + strlen(sqlite3_sql(statement)));

@@ -23,7 +23,7 @@ static char *column_text(sqlite3_stmt *row, int column)
 	return strdup(text ? text : "");
 }
 
-/* The name under which the database was recorded, into workload->database. */
+/* Finds the name under which the database was recorded, for workload->database. */
 static int find_database(struct workload *workload, sqlite3 *trace, const char *path, const char *database)
 {
 	char *real = realpath(database, NULL);
@@ -38,8 +38,8 @@ static int find_database(struct workload *workload, sqlite3 *trace, const char *
 	} else {
 		const char *other = row ? (const char *)sqlite3_column_text(row, 0) : NULL;
 
-		complain("advise: %s: has no statements that ran on %s%s%s", path, database,
-		         other ? "; the most ran on " : "", other ? other : "");
+		complain("advise: %s has no statements that ran on %s%s%s", path, database,
+		         other ? "; most of them ran on " : "", other ? other : "");
 	}
 	sqlite3_finalize(row);
 	free(real);
@@ -69,8 +69,8 @@ static int read_statements(struct workload *workload, sqlite3 *trace)
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* The texts of its logged runs, the newest first: those with values, if they were logged. texts[0] stays that
- * of statement_counters if there is no other. */
+/* The texts of its logged runs, the newest first; with values, if they were logged. Without such runs,
+ * texts[0] remains the text of statement_counters. */
 static int read_texts(struct recorded *one, sqlite3_stmt *rows, const char *database)
 {
 	int code, count = 0;
@@ -122,8 +122,8 @@ static void refuse(struct recorded *one, const char *reason)
 
 /* --- values for parameters whose recorded values are not known ------------------------------------ */
 
-/* Drawn from the columns that the statement compares them with, by a fixed seed. All values of a table in one
- * set are of one row, as a program's mostly are. */
+/* Values are drawn from the columns that the statement compares them with, by a fixed seed. All values of
+ * a table in one set belong to one row, as a program's values mostly do. */
 
 /* SplitMix64: the same values in each run. */
 static uint64_t hash_of(uint64_t number)
@@ -134,7 +134,8 @@ static uint64_t hash_of(uint64_t number)
 	return number ^ number >> 31;
 }
 
-/* A row's value. If the row is to be inserted, one of a column that must be unique becomes another. */
+/* A value of the row. If the row is to be inserted, a value of a column that must be unique becomes
+ * another value. */
 #define BY_ROWID                                                                                             \
 	"SELECT %s FROM \"%w\" WHERE rowid >= (SELECT min(rowid) FROM \"%w\") + %lld %% (1 + (SELECT "       \
 	"max(rowid) FROM "                                                                                   \
@@ -179,7 +180,7 @@ static sqlite3_value *draw(struct connection *connection, const struct parameter
 	return value;
 }
 
-/* The name of the column for which the text has only a place. */
+/* The name of the column for which the text has only a position. */
 static void name_column(struct connection *connection, struct parameter *parameter)
 {
 	char *sql = sqlite3_mprintf("SELECT name FROM pragma_table_info(%Q) LIMIT 1 OFFSET %lld",
@@ -192,7 +193,7 @@ static void name_column(struct connection *connection, struct parameter *paramet
 	sqlite3_free(sql);
 }
 
-/* `sets` times as many values as the statement has parameters. NULL: *unknown (malloc'ed) says why. */
+/* `sets` times as many values as the statement has parameters. NULL: *unknown (malloc'ed) has the reason. */
 static sqlite3_value **draw_values(struct connection *connection, sqlite3_stmt *statement,
                                    struct compared *compared, int sets, char **unknown)
 {

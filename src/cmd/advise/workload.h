@@ -8,15 +8,15 @@
 #include "cmd/advise/connection.h"
 
 #define VARIANTS                                                                                             \
-	16 /* of a statement that are replayed: its recorded texts, or values drawn for its parameters */
+	16 /* replayed variants of a statement: its recorded texts, or values drawn for its parameters */
 
 struct recorded {
 	int64_t hash, runs;
-	double ns; /* of all runs */
+	double ns; /* over all runs */
 	bool is_write;
-	bool is_other;         /* BEGIN, PRAGMA, CREATE: what no index helps, and is not replayed */
+	bool is_other;         /* BEGIN, PRAGMA, CREATE: no index helps, and they are not replayed */
 	char *written;         /* the program's text, without values */
-	char *texts[VARIANTS]; /* with literals and recorded values in it; without them only the first */
+	char *texts[VARIANTS]; /* with literals and recorded values; without values only the first text */
 	int variants;          /* 0: it is not replayed */
 	bool is_drawn;         /* its values were drawn */
 	char *reason;          /* why it is not replayed */
@@ -36,20 +36,20 @@ struct workload {
 /* A command_result. */
 int workload_read(struct workload *workload, const char *trace, const char *database);
 
-/* Decides how each statement is replayed, in about so much time. The connection is to a copy of the database.
- */
+/* Decides how each statement is replayed, in about this much time. The connection is to a copy of the
+ * database. */
 void workload_prepare(struct workload *workload, struct connection *connection, int64_t ns);
 
 /* That variant, ready to run. NULL: connection->error has the reason. */
 sqlite3_stmt *workload_statement(const struct recorded *recorded, struct connection *connection, int variant);
 
-/* Whether it reads or writes the table; and whether it writes it. NULL: it does not. */
+/* Whether the statement reads or writes the table, and whether it writes it. NULL: it does not. */
 bool workload_touches(const struct recorded *recorded, const char *table);
 bool workload_writes(const struct recorded *recorded, const char *table);
 
-/* How many measured runs of that time all recorded runs are worth. A write may have been one of many in a
- * transaction, where its pages were changed already; when it is replayed, it has a transaction of its own and
- * takes longer. It then counts by its recorded time. */
+/* How many measured runs of that time represent all recorded runs. A recorded write may have been one of
+ * many in a transaction that had already changed its pages. When it is replayed, it has a transaction of
+ * its own and takes longer, so it counts by its recorded time. */
 double workload_scale(const struct recorded *recorded, double run_ns);
 
 void workload_free(struct workload *workload);

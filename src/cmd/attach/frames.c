@@ -11,7 +11,7 @@
 
 struct frame {
 	const struct target_object *object; /* NULL: none, as compiled code */
-	const char *name;                   /* of libc's function; NULL: not known */
+	const char *name;                   /* libc's function; NULL: not known */
 };
 
 struct frames {
@@ -37,7 +37,7 @@ struct frames *frames_open(const struct target *target)
 
 /* --- what the frames mean ------------------------------------------------------------------------ */
 
-/* Functions of libc in which a thread waits, or passes through, and holds no lock of libc's. */
+/* Functions of libc in which a thread waits, or which it passes through, without a lock of libc. */
 static const char harmless[] =
 	"__close __connect __fcntl64 __nanosleep __open __poll __pread64 __pwrite64 __read __select __send "
 	"__sigsuspend __wait __write accept accept4 clock_nanosleep close connect epoll_pwait epoll_wait "
@@ -90,7 +90,7 @@ const char *frames_refuse_position(const struct frames *frames, uint64_t positio
 	case OBJECT_MALLOC: return "its threads are in malloc()";
 	case OBJECT_RECORDER: return "its threads are in queryprof's code";
 	case OBJECT_LIBC:
-		/* Without a name: a part of a function, whose name the next frame has. */
+		/* Code without a name is a part of a function whose name the next frame has. */
 		return frame.name && !is_harmless(frame.name) ? "its threads are in the C library" : NULL;
 	default: return NULL;
 	}
@@ -110,7 +110,7 @@ const char *frames_refuse(struct frames *frames, pid_t thread, const struct user
 		leaf++;
 	if (leaf == frames->count || (leaf && !is_harmless(frames->list[leaf - 1].name)))
 		return "its threads are in the C library";
-	/* A thread's beginning; that of the first one is the program's `_start`. */
+	/* The beginning of a thread. The first thread begins in the program's `_start`. */
 	root = frames->count;
 	if (root > leaf + 1 && frames->list[root - 2].name &&
 	    strncmp(frames->list[root - 2].name, "__libc_start_main", 17) == 0)

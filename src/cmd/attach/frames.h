@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a stopped thread of another process may call the loader: the frames of its stack, from the CFI of
- * its files.
+ * Whether a stopped thread of another process may call the loader: reads the frames of its stack, with the
+ * CFI of its files.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct frames;
 /* NULL: libdw is not installed. */
 struct frames *frames_open(const struct target *target);
 
-/* Why the thread, which is stopped with these registers, may hold a lock of the loader, of malloc(), of libc
- * or of the recorder; NULL: it holds none. */
+/* Why the thread, which is stopped with these registers, may hold a lock of the loader, of malloc(), of
+ * libc or of the recorder. NULL: it holds none. */
 const char *frames_refuse(struct frames *frames, pid_t thread, const struct user_regs_struct *registers);
 
 /* The checks that need only the position. */

@@ -17,7 +17,7 @@ void *helper_memory(size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Neither a terminal nor the end of the command's group stops it half way. */
+/* Neither the terminal nor the end of the command's process group stops it halfway. */
 static _Noreturn void become_helper(void (*work)(void *context), void *context)
 {
 	sigset_t all;
@@ -26,7 +26,8 @@ static _Noreturn void become_helper(void (*work)(void *context), void *context)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	prctl(PR_SET_NAME, "queryprof: stop");
-	/* A thread is stopped for as long as this process waits for a processor. Only root may. */
+	/* A thread remains stopped while this process waits for a processor. Only root may raise the
+	 * priority. */
 	setpriority(PRIO_PROCESS, 0, PRIO_MIN);
 	work(context);
 	_exit(0);

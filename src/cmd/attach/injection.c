@@ -24,7 +24,7 @@
 #include "cmd/file/file_map.h"
 #include "cmd/ui/process_files.h"
 
-/* Until a thread is found that holds no lock, and until the call has returned. */
+/* The time to find a thread that holds no lock, and the time until the call has returned. */
 #define SEARCH_NS (5 * NS_PER_S)
 #define CALL_NS (5 * NS_PER_S)
 #define NAP_NS 1000000
@@ -67,7 +67,7 @@ struct helper {
 	struct frames *frames;
 	uint64_t region;
 	uint64_t instruction, restores; /* in libc: syscall and return; rt_sigreturn() */
-	struct borrowed *borrowed;      /* NULL: nothing is */
+	struct borrowed *borrowed;      /* NULL: no mapping */
 };
 
 static bool write_memory(const struct helper *helper, uint64_t at, const void *from, size_t size)
@@ -93,7 +93,7 @@ static bool fail(const struct helper *helper, const char *sentence)
 #define MAGIC1 0x46505853u
 #define MAGIC2 0x46505845u
 #define X_COMPONENTS 64
-#define X_TILES (3ull << 17) /* are in no frame unless the program asked for them */
+#define X_TILES (3ull << 17) /* are in the frame only if the program asked for them */
 
 /* The end of the processor's state with these components. */
 static uint32_t xstate_end(uint64_t components)
@@ -113,7 +113,7 @@ struct software_bytes {
 	uint32_t xstate_size, unused[7];
 };
 
-/* Returns its size. */
+/* Returns the size of the frame. */
 static size_t fill_frame(const struct helper *helper, const struct stopped *stopped, unsigned char *frame)
 {
 	const struct user_regs_struct from = stopped_again(stopped);
@@ -152,7 +152,7 @@ static size_t fill_frame(const struct helper *helper, const struct stopped *stop
 
 #define RED_ZONE 128
 
-/* The place of a byte sequence in libc's code; 0: it has none. */
+/* Where libc's code has this byte sequence; 0: nowhere. */
 static uint64_t find_code(const struct target *target, const void *code, size_t size)
 {
 	const struct object_memory memory = { .process = target->process };
@@ -215,7 +215,7 @@ static bool map_region(struct helper *helper, const struct stopped *stopped, str
 	            "it may not map code of its own (a security module?): start it with queryprof record");
 }
 
-/* The memory of the call before, or new memory. */
+/* The memory of the previous call, or new memory. */
 static bool make_region(struct helper *helper, const struct stopped *stopped)
 {
 	static struct borrowed borrowed;
@@ -260,7 +260,7 @@ static bool fill_region(struct helper *helper, const struct stopped *stopped)
 	       write_memory(helper, helper->region + REGION_REQUEST, &request, sizeof(request));
 }
 
-/* The thread waits for it. */
+/* The thread waits for this word. */
 static bool give_file(const struct helper *helper, int fd)
 {
 	const uint64_t data = helper->region + REGION_DATA;
@@ -288,12 +288,12 @@ static bool give_file(const struct helper *helper, int fd)
 }
 
 enum call_end {
-	CALL_ENDED, /* the thread is stopped, and is to be restored */
-	CALL_LEFT,  /* it has returned to where it was, and is stopped or runs */
+	CALL_ENDED, /* the thread is stopped, and must be restored */
+	CALL_LEFT,  /* the thread has returned to its place, and is stopped or runs */
 	CALL_LASTS,
 };
 
-/* A command that was not run for long finds that the thread has not waited. */
+/* If the command got no processor for long, the thread may have given up waiting. */
 static enum call_end stop_in_region(const struct helper *helper, struct stopped *stopped)
 {
 	struct user_regs_struct registers;
@@ -303,7 +303,7 @@ static enum call_end stop_in_region(const struct helper *helper, struct stopped 
 	if (registers.rip - helper->region < REGION_SIZE)
 		return CALL_ENDED;
 	stopped->registers = registers;
-	stopped->xstate_size = 0; /* nothing is to be restored */
+	stopped->xstate_size = 0; /* there is nothing to restore */
 	stopped_end(stopped);
 	return CALL_LEFT;
 }
@@ -326,8 +326,8 @@ static enum call_end await_call(const struct helper *helper, struct stopped *sto
 			return stop_in_region(helper, stopped);
 	}
 	if (came == 0)
-		stopped_leave(stopped); /* it continues when the call returns */
-	/* Or stopped by a fault, in a library that has done half of its work. */
+		stopped_leave(stopped); /* the thread continues when the call returns */
+	/* Or a fault stopped it, in a library that has done half of its work. */
 	return came > 0 ? CALL_ENDED : CALL_LASTS;
 }
 
@@ -354,7 +354,7 @@ static bool take_result(const struct helper *helper, const struct stub_data *dat
 	                    : "the call has not returned");
 }
 
-/* The thread is stopped, and holds no lock. False: it is not done; with a sentence. */
+/* The thread is stopped, and holds no lock. False: the call was not made; `sentence` has the reason. */
 static bool call(struct helper *helper, struct stopped *stopped)
 {
 	struct user_regs_struct registers = stopped->registers;
@@ -374,7 +374,7 @@ static bool call(struct helper *helper, struct stopped *stopped)
 	registers.rbx = helper->region + REGION_DATA;
 	registers.orig_rax = (unsigned long long)-1;
 	registers.eflags &= ~0x500ull; /* neither steps nor backwards */
-	/* Not before: until here the thread returns by what is there, if this process is killed. */
+	/* Not earlier: until now the thread returns through the saved state, if this process is killed. */
 	end = stopped_run(stopped, &registers) ? CALL_LASTS : await_call(helper, stopped, &data);
 	give_back(helper);
 	if (end == CALL_LASTS)
@@ -394,7 +394,7 @@ static bool may_be_again(const char *sentence)
 	return strncmp(sentence, "its threads are", 15) == 0;
 }
 
-/* `looks`: only what a look costs the first time, while the thread runs on. */
+/* looks: only what costs time at the first look, while the thread continues to run. */
 static enum tried try_thread(struct helper *helper, pid_t thread, bool looks)
 {
 	static struct stopped stopped;

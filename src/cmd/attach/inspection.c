@@ -16,11 +16,11 @@
 #include "cmd/attach/walk.h"
 #include "cmd/ui/process_files.h"
 
-/* So much of a stack is copied. */
+/* The most that is copied of a stack. */
 #define STACK_MAX (256u << 10)
 #define RED_ZONE 128
 
-/* A thread in uninterruptible sleep cannot be stopped: for so long it is waited for. */
+/* A thread in uninterruptible sleep cannot be stopped. This is how long to wait for it. */
 #define NAPS 20
 #define NAP_NS 5000000
 
@@ -50,7 +50,7 @@ static void copy_stack(struct inspecting *inspecting)
 		                                 .size = size > 0 ? (size_t)size : 0 };
 }
 
-/* Stops the thread, copies its stack, has `see` look at it, and lets it continue. */
+/* Stops the thread, copies its stack, calls `see`, and lets the thread continue. */
 static bool stop(struct inspecting *inspecting, struct inspected_thread *thread,
                  void (*see)(struct inspecting *inspecting, struct inspected_thread *thread))
 {
@@ -90,11 +90,11 @@ struct step {
 	uint32_t number; /* of the frame */
 };
 
-/* The frames of sqlite3_step() up to the outermost. */
+/* The frames of sqlite3_step(), up to the outermost one. */
 struct steps {
 	struct inspecting *inspecting;
 	uint32_t frames;
-	bool awaits_end; /* of the newest step's frame */
+	bool awaits_end; /* the stack address of the newest step's frame */
 	size_t count;
 	struct step list[INSPECTION_STATEMENTS];
 	uint64_t last; /* no frame beyond this stack address is one, as far as is known */
@@ -145,7 +145,7 @@ static void add_statement(struct inspecting *inspecting, struct inspected_thread
 	inspection->text_used += added->size ? added->size + 1 : 0;
 }
 
-/* While the thread is stopped: libdw has read the CFI that it needs for this at the first stop. */
+/* While the thread is stopped. libdw has read the CFI that it needs for this at the first stop. */
 static void see_statements(struct inspecting *inspecting, struct inspected_thread *thread)
 {
 	struct steps steps = { .inspecting = inspecting, .last = inspecting->outermost };
@@ -175,7 +175,7 @@ static void inspect_thread(struct inspecting *inspecting, struct inspected_threa
 	thread->call = -1;
 	if (!stop(inspecting, thread, NULL))
 		return;
-	/* Also reads what libdw needs for the next time. */
+	/* Also reads what libdw needs for the next stop. */
 	(void)walk_frames(inspecting->walk, thread->id, &inspecting->start, visit_step, &steps);
 	if (steps.count) {
 		inspecting->outermost = steps.list[steps.count - 1].frame.stack;
@@ -193,7 +193,7 @@ static int compare_ids(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* False: there are none any more. */
+/* False: there are no more threads. */
 static bool list_threads(struct inspecting *inspecting)
 {
 	struct inspection *inspection = inspecting->inspection;
@@ -221,14 +221,15 @@ static void say_why(const struct inspecting *inspecting, int error)
 		         (int)inspecting->target->process, strerror(error));
 }
 
-/* The kernel stops that thread later, so this process ends before: the others are not looked at. */
+/* The kernel would stop that thread later. This process ends before that, so it does not look at the other
+ * threads. */
 static void skip_threads(struct inspection *inspection, uint32_t first)
 {
 	for (uint32_t i = first; i < inspection->count; i++)
 		inspection->threads[i].error = EAGAIN;
 }
 
-/* Whether the others may be looked at after such an error. */
+/* Whether it may look at the other threads after such an error. */
 static bool is_thread_alone(int error)
 {
 	return !error || error == ESRCH || error == EAGAIN;

@@ -7,8 +7,8 @@
 
 /* --- whether it is a statement ------------------------------------------------------------------------ */
 
-/* SQLite's structures, as they have been since 3.9: a connection begins with its VFS and its list of
- * statements, a statement with its connection and its neighbours in that list. */
+/* SQLite's structures, unchanged since 3.9. A connection begins with its VFS and its list of statements,
+ * and a statement with its connection and its neighbours in that list. */
 enum { DB_VFS = 0, DB_STATEMENTS = 8, STATEMENT_PREVIOUS = 8, STATEMENT_NEXT = 16, VFS_NAME = 24 };
 
 #define FIRST_PAGE 4096
@@ -21,7 +21,7 @@ static bool read_at(pid_t process, uint64_t address, void *to, size_t size)
 	       object_read(&(struct object_memory){ .process = process }, address, to, size);
 }
 
-/* 0: it cannot be read, too. */
+/* 0: it cannot be read. */
 static uint64_t word_at(pid_t process, uint64_t address)
 {
 	uint64_t word;
@@ -47,7 +47,7 @@ static bool is_vfs(pid_t process, uint64_t address)
 	return size && size < sizeof(name) && name[size] == '\0';
 }
 
-/* Its predecessor in the list, or the list's head, leads to it. Older versions of SQLite store the
+/* Its predecessor in the list, or the list's head, points to it. Older versions of SQLite store the
  * predecessor's address there, newer ones the address of the pointer to the statement. */
 static bool is_member(pid_t process, uint64_t statement, uint64_t connection)
 {
@@ -106,7 +106,7 @@ static uint64_t register_of(const struct running_frame *frame, unsigned number)
 	return number == WALK_STACK_POINTER ? frame->stack : 0;
 }
 
-/* The argument at the place where the library's code keeps it; 0: it cannot be read. */
+/* The argument, from where the library's code keeps it; 0: it cannot be read. */
 static uint64_t kept_word(const struct running_frame *frame, const struct kept_argument *kept,
                           const struct walk_start *start)
 {
@@ -136,7 +136,8 @@ uint64_t running_statement(const struct running_frame *frame, const struct sqlit
 
 	if (is_statement(process, kept, code))
 		return kept;
-	/* Else the only one of the frame. Registers and stack may have statements of its callers, too. */
+	/* Otherwise the only statement in the frame. Registers and stack may also have statements of its
+	 * callers. */
 	for (size_t i = 0; i < RUNNING_REGISTERS; i++)
 		if (!find_one(frame->registers[i], code, process, &found))
 			return 0;
@@ -158,7 +159,7 @@ size_t running_text(uint64_t statement, const struct sqlite_code *code, pid_t pr
 
 	*is_cut = false;
 	while (at && size + 1 < room) {
-		/* Not beyond a page, which may be the last. */
+		/* Not beyond this page, which may be the last. */
 		size_t piece = PIECE - (at + size) % PIECE, length;
 
 		piece = piece < room - 1 - size ? piece : room - 1 - size;
@@ -171,7 +172,7 @@ size_t running_text(uint64_t statement, const struct sqlite_code *code, pid_t pr
 			return size;
 		}
 	}
-	/* It has no end that can be read, or none so near. */
+	/* The text has no end that can be read, or its end is too far away. */
 	*is_cut = at && size + 1 >= room;
 	size = *is_cut ? size : 0;
 	text[size] = '\0';

@@ -71,9 +71,9 @@ static bool is_there(const char *path)
 	if (stat(path, &status) != 0)
 		trace_file_complain(path);
 	else if (!S_ISREG(status.st_mode))
-		complain("%s: not a file: " TRACE_FILE_EXPECTED, path);
+		complain("%s: not a file; " TRACE_FILE_EXPECTED, path);
 	else if (status.st_size == 0)
-		complain("%s: not a trace file of queryprof: " TRACE_FILE_EXPECTED, path);
+		complain("%s: not a trace file of queryprof; " TRACE_FILE_EXPECTED, path);
 	else
 		return true;
 	return false;
@@ -141,15 +141,14 @@ static int list_missing(sqlite3 *db, char **argv)
 const struct command command_embed = {
 	.name = "embed",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Puts the names of functions, and lines, into a trace file",
-	.details = "With names in the file you can copy it to another machine and read it there, with any "
-		   "sqlite3. record does this at its end. Run embed for programs that continued after that, "
-		   "and for debug information that you installed later. It keeps names that the file already "
-		   "has. It uses a program or library only if it is the one that was sampled: by its build "
-		   "id, or else by size and time. It keeps the names that it found in "
-		   "$XDG_CACHE_HOME/queryprof-names or ~/.cache/queryprof-names for the next recording. You "
-		   "may remove that folder.\n\n"
-		   "Prints the modules that have addresses without a name, or without lines.",
+	.summary = "Adds the names of functions and lines to a trace file",
+	.details = "With the names in the file, you can copy it to another machine and read it there with "
+		   "any sqlite3. record adds them at its end. Run embed for programs that continued after "
+		   "that, and after you have installed debug information. It keeps names that the file "
+		   "already has. It uses a program or library only if it is the sampled one, by its build "
+		   "id, or else by size and time. It caches the names in $XDG_CACHE_HOME/queryprof-names or "
+		   "~/.cache/queryprof-names for the next recording. You may remove that folder.\n\n"
+		   "Prints the modules with addresses whose names or lines are missing.",
 	.examples = "  queryprof embed app.trace\n"
 		    "  queryprof embed app.trace && scp app.trace desk:\n",
 	.options = options,

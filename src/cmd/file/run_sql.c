@@ -33,7 +33,7 @@ static const struct {
 	{ "no such column: ",
 	  "SELECT DISTINCT c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c"
 	  " WHERE s.type IN ('table', 'view')",
-	  "PRAGMA table_info(TABLE) lists those of a table" },
+	  "PRAGMA table_info(TABLE) lists the columns of a table" },
 };
 
 static void complain_of_sql(sqlite3 *db)
@@ -57,13 +57,10 @@ static void complain_of_sql(sqlite3 *db)
 		if (!strcmp(nearest.best, nearest.word)) /* another table's column */
 			nearest.best[0] = '\0';
 	}
-	complain("%s%s%s", message ? message : "out of memory",
-	         nearest.best[0] ? "; did you mean "
-	         : list          ? "; "
-	                         : "",
-	         nearest.best[0] ? nearest.best
-	         : list          ? list
-	                         : "");
+	if (nearest.best[0])
+		complain("%s; did you mean %s?", message, nearest.best);
+	else
+		complain("%s%s%s", message ? message : "out of memory", list ? "; " : "", list ? list : "");
 	sqlite3_free(message);
 }
 

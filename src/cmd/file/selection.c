@@ -81,8 +81,8 @@ int selection_check_time(const char *command, const char *option, const char *te
 
 	if (!text || moment_parse(text, &bases, &ns))
 		return COMMAND_FINE;
-	complain("%s: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), end-10min or "
-	         "start+1min",
+	complain("%s: --%s %s; expected a time such as '2026-11-20 09:30', yesterday, 2h (ago), end-10min "
+	         "or start+1min",
 	         command, option, text);
 	return COMMAND_MISUSED;
 }
@@ -97,7 +97,7 @@ int selection_check(const char *command, const struct selection *one)
 		return COMMAND_MISUSED;
 	}
 	if (one->label && (one->label[0] == '=' || !strchr(one->label, '='))) {
-		complain("%s: --label %s; expected KEY=VALUE, as route=users", command, one->label);
+		complain("%s: --label %s; expected KEY=VALUE, such as route=users", command, one->label);
 		return COMMAND_MISUSED;
 	}
 	if (selection_check_time(command, "since", one->since))
@@ -278,7 +278,8 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 static int set_selection(const char *command, const char *text)
 {
 	if (text && selection.like) {
-		complain("%s: STATEMENT %s and --like %s exclude each other: both are a part of the text",
+		complain("%s: STATEMENT %s and --like %s cannot be combined, because both are a part of the "
+		         "text",
 		         command, text, selection.like);
 		return COMMAND_MISUSED;
 	}

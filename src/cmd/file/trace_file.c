@@ -129,13 +129,13 @@ static bool check_identity(sqlite3 *db, const char *path)
 	application = database_number(db, "PRAGMA application_id", -1);
 	if (application < 0) {
 		if (sqlite3_errcode(db) == SQLITE_NOTADB)
-			complain("%s: not a database: " TRACE_FILE_EXPECTED, path);
+			complain("%s: not a database; " TRACE_FILE_EXPECTED, path);
 		else
 			complain("%s: %s", path, sqlite3_errmsg(db));
 		return false;
 	}
 	if (application != STORE_APPLICATION_ID) {
-		complain("%s: not a trace file of queryprof: " TRACE_FILE_EXPECTED, path);
+		complain("%s: not a trace file of queryprof; " TRACE_FILE_EXPECTED, path);
 		return false;
 	}
 	version = database_number(db, "PRAGMA user_version", 0);
@@ -266,15 +266,15 @@ int trace_file_complain(const char *path)
 
 	if (strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0)
 		return complain(
-			"%s: %s: expected a file; `queryprof pull URL` writes one from what push sent to "
-			"ClickHouse",
+			"%s: %s; expected a file, which `queryprof pull URL` writes from data that push "
+			"sent to ClickHouse",
 			path, reason);
 	if (errno == ENOENT) {
 		char near[PATH_MAX];
 
 		return find_near(path, near, sizeof(near))
 		               ? complain("%s: %s; did you mean %s?", path, reason, near)
-		               : complain("%s: %s: " TRACE_FILE_EXPECTED, path, reason);
+		               : complain("%s: %s; " TRACE_FILE_EXPECTED, path, reason);
 	}
 	return complain("%s: %s", path, reason);
 }
@@ -313,7 +313,7 @@ static sqlite3 *open_with(const char *path, bool (*prepare)(sqlite3 *db, const c
 		return NULL;
 	}
 	if (!S_ISREG(status.st_mode)) {
-		complain("%s: not a file: " TRACE_FILE_EXPECTED, path);
+		complain("%s: not a file; " TRACE_FILE_EXPECTED, path);
 		return NULL;
 	}
 	if (!check_right(path, &status))

@@ -32,7 +32,7 @@ bool trace_file_is_pulled(sqlite3 *db);
 int trace_file_complain(const char *path);
 
 /* What a trace file is, in complaints. */
-#define TRACE_FILE_EXPECTED "expected a trace file; queryprof record writes one"
+#define TRACE_FILE_EXPECTED "expected a trace file, which queryprof record writes"
 
 /* Whether a process has the file open in WAL mode, as one that writes samples does. */
 bool trace_file_is_in_use(const char *path);

@@ -36,16 +36,15 @@ static const struct topic {
 	  "0: success. 1: failure (the file cannot be read or written, the SQL is wrong, no query has the "
 	  "id). 2: usage error. record returns the status of its command." },
 	{ "environment",
-	  "COLUMNS: the width of tables. If it is not set, that of the terminal; no limit if the output is "
-	  "no terminal. PAGER: the program that shows output longer than the terminal, less if not set. "
-	  "NO_COLOR: no bold headings. QUERYPROF_NAME: the setting NAME, for record and the programs that it "
-	  "starts. QUERYPROF_DEBUG_PATH: folders with separate debug files, /usr/lib/debug if not set. "
-	  "DEBUGINFOD_URLS: servers to fetch missing debug files from. DEBUGINFOD_TIMEOUT: seconds to wait "
-	  "for one, 10 if not set. XDG_CACHE_HOME: the folder for queryprof-names, the cache of names, "
-	  "~/.cache if not set. OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: the service and its other "
-	  "attributes, for push and for export in OTLP. QUERYPROF_PUSH_USER, QUERYPROF_PUSH_PASSWORD: name "
-	  "and password for the "
-	  "server of push and pull." },
+	  "COLUMNS: the width of tables; by default that of the terminal, and no limit if the output is not "
+	  "a terminal. PAGER: the program that shows output longer than the terminal; less by default. "
+	  "NO_COLOR: do not print headings in bold. QUERYPROF_NAME: the setting NAME, for record and the "
+	  "programs that it starts. QUERYPROF_DEBUG_PATH: folders with separate debug files; /usr/lib/debug "
+	  "by default. DEBUGINFOD_URLS: servers to fetch missing debug files from. DEBUGINFOD_TIMEOUT: "
+	  "seconds to wait for a file; 10 by default. XDG_CACHE_HOME: the folder of queryprof-names, the "
+	  "cache of names; ~/.cache by default. OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES: the service "
+	  "and its other attributes, for push and for export in OTLP. QUERYPROF_PUSH_USER, "
+	  "QUERYPROF_PUSH_PASSWORD: name and password for the server of push and pull." },
 };
 #define TOPICS (sizeof(topics) / sizeof(topics[0]))
 
@@ -101,9 +100,9 @@ static void print_option(FILE *to, const struct command_option *option)
 	print_filled(to, option->help, OPTION_COLUMN, OPTION_COLUMN);
 }
 
-static const struct command_option help_option = { .name = "help", .help = "this text; -h, too" };
+static const struct command_option help_option = { .name = "help", .help = "print this text (also -h)" };
 static const struct command_option version_option = { .name = "version",
-	                                              .help = "which queryprof this is; -V, too" };
+	                                              .help = "print the version (also -V)" };
 
 void help_print(FILE *to)
 {
@@ -115,9 +114,10 @@ void help_print(FILE *to)
 		fprintf(to, "  %-10s %s\n", command->name, command->summary);
 	fputc('\n', to);
 	print_option(to, &version_option);
-	print_option(to,
-	             &(const struct command_option){
-			     .name = "help", .help = "this text; after a command, that command's; -h, too" });
+	print_option(to, &(const struct command_option){
+				 .name = "help",
+				 .help = "print this text, or after a command its help (also "
+					 "-h)" });
 	for (size_t i = 0; i < TOPICS; i++) {
 		int at = fprintf(to, "\n%s: ", topics[i].title) - 1;
 		print_filled(to, topics[i].text, at, 2);

@@ -36,7 +36,7 @@ static int complain_of_option(const struct command *command, const char *word, c
 			if (option->name[1])
 				nearest_try(&nearest, option->name);
 	if (nearest.best[0])
-		snprintf(what, sizeof(what), "; did you mean --%s", nearest.best);
+		snprintf(what, sizeof(what), "; did you mean --%s?", nearest.best);
 	complain("%s: there is no option %s%s (see queryprof %s --help)", command->name, word, what,
 	         command->name);
 	return COMMAND_MISUSED;
@@ -148,7 +148,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 		if (!option)
 			return complain_of_option(command, word, name, size);
 		if (!option->value && equals)
-			return misuse(command, "the option takes no value:", word);
+			return misuse(command, "this option takes no value:", word);
 		if (option->value && !equals && ++i == argc)
 			return misuse(command, "a value is missing after", word);
 		const char *value = !option->value ? "1" : equals ? equals + 1 : argv[i];
@@ -162,10 +162,13 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 	}
 	if (kept == 0 && command->reads_file)
 		argv[kept++] = (char *)TRACE_FILE_DEFAULT; /* in the place of the NULL behind, at least */
-	if (kept < command->arguments_min)
-		return misuse(command, "usage:", command->arguments);
+	if (kept < command->arguments_min) {
+		complain("usage: queryprof %s %s (see queryprof %s --help)", command->name,
+		         command->arguments, command->name);
+		return COMMAND_MISUSED;
+	}
 	if (kept > command->arguments_max)
-		return misuse(command, "one argument too many:", argv[command->arguments_max]);
+		return misuse(command, "unexpected argument", argv[command->arguments_max]);
 	*count = kept;
 	return COMMAND_FINE;
 }

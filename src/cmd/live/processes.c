@@ -288,7 +288,7 @@ static int open_process(const char *command, const char *target, struct live *li
 	bool is_refused = false;
 
 	if (pid <= 0 || pid > INT_MAX)
-		return complain("%s: %s: expected a process id, or a trace file (./%s)", command, target,
+		return complain("%s: %s; expected a process id, or a trace file (./%s)", command, target,
 		                target);
 	live->pid = (pid_t)pid;
 	if (inspect(live, &is_refused))
@@ -313,8 +313,7 @@ static int open_file(const char *command, const char *target, struct live *live)
 		return complain("%s: out of memory", command);
 	if (inspect(live, &is_refused))
 		return COMMAND_FINE;
-	return complain("%s: %s: no queryprof%s records to this file now; `queryprof report %s` "
-	                "shows what it has",
+	return complain("%s: %s: no queryprof%s records to this file now; to read it: queryprof report %s",
 	                command, target, is_refused ? " of this user" : "", target);
 }
 

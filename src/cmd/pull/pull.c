@@ -43,9 +43,9 @@ static const struct command_option options[] = {
 	COMMAND_OPTION("o", "FILE", OPTION_FILE, &out_path,
 	               "the file to write (default " TRACE_FILE_DEFAULT
 	               "); an existing file is not replaced"),
-	COMMAND_OPTION("host", "NAME", OPTION_TEXT, &chosen.host, "what was sent from this host"),
+	COMMAND_OPTION("host", "NAME", OPTION_TEXT, &chosen.host, "data that were sent from this host"),
 	COMMAND_OPTION("service", "NAME", OPTION_TEXT, &chosen.service,
-	               "what was sent for this service: push's --service, or the program's name"),
+	               "data that were sent for this service: push's --service, or the program's name"),
 	COMMAND_OPTION("statement", "ID", OPTION_TEXT, &chosen.statement,
 	               "the statement with this id (see queries); its beginning is enough"),
 	COMMAND_OPTION("query", "ID", OPTION_TEXT, &chosen.query,
@@ -425,12 +425,12 @@ static int run(int argc, char **argv)
 const struct command command_pull = {
 	.name = "pull",
 	.arguments = "URL [OPTION]...",
-	.summary = "Writes a trace file of what push has sent to ClickHouse",
-	.details = "All commands read that file as any other. What they print of a host is what they print "
-		   "of the host's own file, except for data that ClickHouse does not have (plans, inlined "
-		   "functions, units of labels, stretched intervals) and data that is not pulled (spans, "
-		   "lock waits). The server selects by the options; commands that read the file select "
-		   "further. A file has at most five million samples.\n\n"
+	.summary = "Writes a trace file from data that push sent to ClickHouse",
+	.details = "All commands read that file. With --host they print the same as for the host's own "
+		   "file, except for data that ClickHouse does not have (plans, inlined functions, units of "
+		   "labels, stretched intervals) and data that pull does not fetch (spans, lock waits). The "
+		   "server selects by the options; commands that read the file select further. A file has "
+		   "at most five million samples.\n\n"
 		   "If --query, --since or --until selects single runs, the file has only the logged ones, "
 		   "and no counters of all runs.",
 	.examples = "  queryprof pull http://clickhouse:8123/ --since yesterday -o fleet.trace\n"

@@ -85,7 +85,7 @@ static const struct command_option options[] = {
 	             "continue while the files grow; SIGTERM or Ctrl+C sends the rest and ends"),
 	COMMAND_OPTION("every", "SECONDS", OPTION_NUMBER, &every,
 	               "with --follow, how often to look for new data (default 1)"),
-	COMMAND_FLAG("once", &once, "send what is there and end, as without --follow"),
+	COMMAND_FLAG("once", &once, "send the present data and end, as without --follow"),
 	COMMAND_FLAG("dry-run", &dry_run, "print what would be sent, without a request to a server"),
 	COMMAND_OPTION("state", "STATE", OPTION_FILE, &state_path,
 	               "the file for push's position in FILE (default FILE-push-…)"),
@@ -469,9 +469,9 @@ static int run(int argc, char **argv)
 const struct command command_push = {
 	.name = "push",
 	.arguments = "FILE... URL [OPTION]...",
-	.summary = "Sends what is new in trace files to a server",
-	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME. sql/clickhouse/tables.sql makes "
-		   "its tables. With --format otlp, URL is an OpenTelemetry collector: samples go to "
+	.summary = "Sends new data of trace files to a server",
+	.details = "URL is ClickHouse's HTTP interface, with ?database=NAME. sql/clickhouse/tables.sql "
+		   "makes its tables. With --format otlp, URL is an OpenTelemetry collector: samples go to "
 		   "/v1development/profiles, with links to their spans if the file has them by then, and "
 		   "spans to /v1/traces. With --format pyroscope, URL is Pyroscope or Alloy: "
 		   "/push.v1.PusherService/Push. FILE may be a folder: push sends all trace files in it, "
@@ -479,16 +479,16 @@ const struct command command_push = {
 		   "changes; the exit status is then 1.\n\n"
 		   "In ClickHouse each row has a key, so a row that is sent twice counts once. You can kill "
 		   "push at any moment and start it again: it continues from the position in FILE-push-…, a "
-		   "small file for each target. The other two targets have no keys. Nothing is left out, but "
-		   "what was in flight when push or the connection ended may count twice. While the target "
-		   "is away, data wait in the trace file. If the file's size bound removes samples "
-		   "meanwhile, the table losses and push's messages count them.\n\n"
+		   "small file for each target. The other two targets have no keys. Nothing is omitted, but "
+		   "data that were in flight when push or the connection ended may count twice. While the "
+		   "target is unavailable, data wait in the trace file. If the file reaches its size limit "
+		   "and loses samples meanwhile, the table losses and push's messages count them.\n\n"
 		   "The service is --service, OTEL_SERVICE_NAME or the program's name. --format otlp and "
-		   "pyroscope also send the attributes of OTEL_RESOURCE_ATTRIBUTES. Pyroscope makes a series "
-		   "of each set of labels. It gets the samples' labels that are texts, the statement's id "
-		   "and the database.\n\n"
-		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from the "
-		   "file of --credentials. That file may also contain headers, such as X-Scope-OrgID. "
+		   "pyroscope also send the attributes of OTEL_RESOURCE_ATTRIBUTES. Pyroscope makes a "
+		   "series of each set of labels. It gets the samples' labels that are texts, the "
+		   "statement's id and the database.\n\n"
+		   "Name and password come from QUERYPROF_PUSH_USER and QUERYPROF_PUSH_PASSWORD, or from "
+		   "the file of --credentials. That file may also contain headers, such as X-Scope-OrgID. "
 		   "Proxies come from http_proxy, https_proxy and no_proxy.",
 	.examples = "  queryprof push app.trace 'http://clickhouse:8123/?database=profiles'\n"
 		    "  queryprof push --follow traces https://clickhouse/?database=profiles\n"

@@ -455,7 +455,7 @@ static int run(int argc, char **argv)
 const struct command command_check = {
 	.name = "check",
 	.arguments = "[FILE] LIMIT...",
-	.summary = "Checks that statements keep limits, for tests and CI",
+	.summary = "Checks statements against limits, for tests and CI",
 	.details =
 		"Prints a line for each limit that a statement exceeds, with the line of the program that "
 		"ran it, if that is known. Exit status 0: all statements keep all limits. Statements that "

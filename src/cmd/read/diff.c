@@ -274,7 +274,7 @@ static int run(int argc, char **argv)
 const struct command command_diff = {
 	.name = "diff",
 	.arguments = "[A [B]] [OPTION]...",
-	.summary = "Compares two files, queries or times: what got slower, what faster",
+	.summary = "Compares two files, queries or times: what got slower or faster",
 	.details = "Compares statements by the exact times of all their runs, including short ones. If an "
 		   "option selects single runs, such as a time or a process, it compares logged runs. It "
 		   "compares functions by the times of their samples, scaled to as many runs of each "

@@ -128,17 +128,17 @@ static int read_file(sqlite3 *db, char **argv)
 const struct command command_findings = {
 	.name = "findings",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Says what costs most, and what would change it",
+	.summary = "Lists the greatest costs, each with its cure",
 	.details =
 		"Lists what a change could improve, the largest saving first. The number before a finding "
-		"is its share of the time in SQLite: no cure saves more. Findings below 1 % are not "
-		"printed. Causes of failed statements, what takes memory or disk space, and what takes more "
-		"time outside SQLite than all statements take inside, have no number.\n\n"
-		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` tells what is "
-		"measured and what is not known. `see` is SQLite's document about it. Two findings may be "
-		"about the same time.\n\n"
+		"is its share of the time in SQLite, which is the most that its cure can save. Findings "
+		"below 1 % are not printed. Findings about failed statements, memory or disk space have no "
+		"number, nor do those that take more time outside SQLite than all statements take inside.\n\n"
+		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` is how certain "
+		"the finding is: what was measured and what is not known. `see` is SQLite's document about "
+		"it. Two findings may be about the same time.\n\n"
 		"Times of parts of a statement come from samples, and have an error. Without samples, only "
-		"findings that need none appear.",
+		"findings that do not need them appear.",
 	.examples = "  queryprof findings app.trace\n"
 		    "  queryprof findings app.trace --caller orders.py:31\n"
 		    "  queryprof findings app.trace --format json\n",

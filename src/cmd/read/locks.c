@@ -59,12 +59,11 @@ static int check(char **argv)
 
 	(void)argv;
 	if (idle && chains) {
-		complain("locks: --idle and --chains exclude each other");
+		complain("locks: --idle and --chains cannot be combined");
 		return COMMAND_MISUSED;
 	}
 	if (idle && (!moment_parse_duration(idle, &ns) || ns < 0)) {
-		complain("locks: --idle %s: not a time; a number with a unit is allowed, such as 500ms or 1s",
-		         idle);
+		complain("locks: --idle %s; expected a time with its unit, such as 500ms or 1s", idle);
 		return COMMAND_MISUSED;
 	}
 	if (idle)
@@ -92,17 +91,18 @@ static int read_file(sqlite3 *db, char **argv)
 const struct command command_locks = {
 	.name = "locks",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Lists who kept others waiting for database locks",
+	.summary = "Shows which statements kept others waiting for database locks",
 	.details =
-		"Prints a line for each holder and lock. `waited` is how long others waited for it in all; "
-		"the other columns are the longest single wait, the number of waits, how many of them ended "
-		"with SQLITE_BUSY, and how many connections waited. The holder is the statement that took "
-		"the lock, such as BEGIN IMMEDIATE. Its process is 0 if unknown. `holder` is its program, "
-		"`open` the time that its longest transaction lasted, `outside` the part of that time in "
-		"which the program did not call SQLite, and `caller` the line that ran the statement.\n\n"
-		"Sentences follow each line: the longest of these waits and why it failed, if it did "
-		"(cause); what the program did in the time outside SQLite, each with the function that took "
-		"most of it (doing); and what would avoid the wait, if that is known (cure).\n\n"
+		"Prints a line for each holder and lock. `waited` is the sum of the waits for it; the other "
+		"columns are the longest wait, the number of waits, the number of waits that ended with "
+		"SQLITE_BUSY, and the number of connections that waited. The holder is the statement that "
+		"took the lock, such as BEGIN IMMEDIATE. Its process is 0 if it is not known. `holder` is "
+		"its program, `open` the time that its longest transaction lasted, `outside` the part of "
+		"that time in which the program did not call SQLite, and `caller` the line that ran the "
+		"statement.\n\n"
+		"Sentences follow each line. `cause` is the longest of these waits, and why it failed, if "
+		"it did. `doing` is what the program did outside SQLite, with the function that took most "
+		"of the time. `cure` is how to avoid the wait, if that is known.\n\n"
 		"With --idle, each line is a transaction, open ones first: `state` is open (when last "
 		"seen), committed, rolled back, ended (it wrote nothing), or killed (its process ended "
 		"before). `open` is the time from its first lock to its end, `write_lock` how long it held "
@@ -110,9 +110,9 @@ const struct command command_locks = {
 		"for it. `record` knows an open transaction once it has been open for 100 ms.\n\n"
 		"With --chains, each line is a statement that waited for one that waited itself: for "
 		"example, an INSERT waits for a checkpoint, which waits for a reader. The view lock_chains "
-		"has a row for each link, of the 1,000 longest waits.\n\n"
-		"The view lock_waits has the single waits, and lock_story a sentence for each: `queryprof "
-		"sql FILE 'SELECT * FROM lock_waits'`.",
+		"has a row for each link, for the 1,000 longest waits.\n\n"
+		"The view lock_waits has a row for each wait, and lock_story a sentence for each: "
+		"`queryprof sql FILE 'SELECT * FROM lock_waits'`.",
 	.examples = "  queryprof locks app.trace\n"
 		    "  queryprof locks app.trace --idle 1s\n"
 		    "  queryprof locks app.trace --chains\n",

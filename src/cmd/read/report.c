@@ -238,9 +238,10 @@ static int check(char **argv)
 	if (html && !textual && out_path)
 		return page_is_there("report --html") ? COMMAND_FINE : COMMAND_FAILED;
 	if (!html)
-		complain("report: %s is for --html only", alone);
+		complain("report: %s needs --html", alone);
 	else if (textual)
-		complain("report: --html and %s exclude each other: the page shows wall time, and all of it",
+		complain("report: --html and %s cannot be combined, because the page shows all of the wall "
+		         "time",
 		         textual);
 	else
 		complain("report: --html needs -o FILE, such as -o report.html");
@@ -280,25 +281,23 @@ const struct command command_report = {
 	.summary = "Reports where the time went: statements, waits, plans, functions",
 	.details =
 		"Covers all runs of the file, or those that the options select. With several statements, "
-		"the statements that make up 90 % of the wall time come first; `why` is what queries "
-		"shows of them. Before them are the first findings, if there are any, in a line each: the "
-		"share of the time that a change could save, what was found, and the id of the statement "
-		"(see findings). Then follow all times, waits by cause, the plans that took most of the "
-		"time, and functions.\n\n"
-		"Exact times are of all runs, logged or not, unless an option selects single runs. "
-		"Samples show how that time is split. `not sampled` is time that no sample can have seen: "
-		"waits and run queues of short runs, and threads that ended before their timer was armed. "
-		"It counts as a part of the error. If the samples add up to less than the exact time by "
-		"more than twice the error, it is the whole difference.\n\n"
-		"\"Checkpoints inside these runs\" shows what wal_autocheckpoint cost their commits. `own` "
-		"is "
-		"the time of the run with the longest checkpoint without that checkpoint, `frames_of` are "
-		"the statements whose frames were copied.\n\n"
+		"the statements that make up 90 % of the wall time come first; `why` has the waits and "
+		"notes of queries. The first findings come before them, one per line: the share of the time "
+		"that a change could save, what was found, and the id of the statement (see findings). Then "
+		"follow all times, waits by cause, the most expensive plans, and functions.\n\n"
+		"Exact times are of all runs, logged or not, unless an option selects single runs. Samples "
+		"show how that time is split. `not sampled` is time that no sample can cover: waits and run "
+		"queues of short runs, and threads that ended before their timer was armed. It is a part of "
+		"the error. If the sum of the samples is less than the exact time by more than twice the "
+		"error, it is the whole difference.\n\n"
+		"\"Checkpoints inside these runs\" shows the cost of wal_autocheckpoint for their commits. "
+		"`own` is the time of the run with the longest checkpoint without that checkpoint, "
+		"`frames_of` are the statements whose frames were copied.\n\n"
 		"\"The program, outside SQLite\" shows what the program's own code did between the rows of "
-		"these queries, and, if no option selects runs, between the statements of transactions, "
-		"by samples (query_profiler_outside). No time of a query includes that. The function is "
-		"the one of the program that is nearest to the leaf. Lines of an interpreter's program "
-		"are not known there.\n\n"
+		"these queries, and, if no option selects runs, between the statements of transactions, by "
+		"samples (query_profiler_outside). No time of a query includes that. The function is the "
+		"program's own function nearest to the leaf. Lines of an interpreter's program are not "
+		"known there.\n\n"
 		"`self` is time in the function itself, `total` includes the functions that it called. "
 		"`error` is one standard error of the column before it: in 95 of 100 cases the true value "
 		"is within two errors. `interval` appears if the time between samples was longer than the "
@@ -306,15 +305,12 @@ const struct command command_report = {
 		"Callers in the program are the frames nearest to SQLite that do not belong to SQLite, a "
 		"driver, an interpreter or a language. They have a file and a line if debug information "
 		"does. A stack shows these frames between the caller of SQLite and main(), and counts the "
-		"others. It omits the part that it shares with a stack above it. Without --type, and "
-		"without samples of CPU time, the report is by wall time.\n\n"
-		"--html writes the page of `queryprof live` as one file: statements, plans, callers, runs, "
-		"findings and losses. It opens from disk and can be mailed. It contains the texts of "
-		"statements, unless --no-text is given, and no data of the database besides literals in "
-		"them. "
-		"With --no-text, statements have their ids, nodes of plans only what SQLite does, and "
-		"findings "
-		"only their kinds.\n\n"
+		"others. It omits the part that it shares with a stack above it. If the file has no samples "
+		"of CPU time, the report is by wall time, unless --type is given.\n\n"
+		"--html writes the page of `queryprof live` to one file: statements, plans, callers, runs, "
+		"findings and losses. You can open it from disk and mail it. It contains the texts of "
+		"statements, but no other data of the database. With --no-text, statements have their ids, "
+		"nodes of plans show only the operation, and findings only their kind.\n\n"
 		"STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"

@@ -216,9 +216,8 @@ static int run(int argc, char **argv)
 	if (!result)
 		result = given ? run_sql(db, given, NULL, &output) : COMMAND_FAILED;
 	if (result && guarded && is_refused(db))
-		complain("--guarded refuses ATTACH, VACUUM INTO, load_extension(), and PRAGMA but for "
-		         "table_info, "
-		         "table_list and index_list");
+		complain("--guarded refuses ATTACH, VACUUM INTO, load_extension(), and each PRAGMA except "
+		         "table_info, table_list and index_list");
 	free(text);
 	trace_file_close(db);
 	return result;

@@ -57,7 +57,7 @@ static int read_moment(const char *option, const char *text, const struct moment
 	if (!text)
 		return COMMAND_FINE;
 	if (!moment_parse(text, bases, &ns)) {
-		complain("traces: --%s %s; expected a time as '2026-11-20 09:30', yesterday, 2h (ago), "
+		complain("traces: --%s %s; expected a time such as '2026-11-20 09:30', yesterday, 2h (ago), "
 		         "end-10min or start+1min",
 		         option, text);
 		return COMMAND_MISUSED;

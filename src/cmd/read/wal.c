@@ -106,19 +106,19 @@ static int read_file(sqlite3 *db, char **argv)
 const struct command command_wal = {
 	.name = "wal",
 	.arguments = "[FILE] [OPTION]...",
-	.summary = "Tells why WALs grow, and who pays for checkpoints",
+	.summary = "Shows why WALs grow, and which statements pay for checkpoints",
 	.details =
 		"For each WAL, prints how large it was, which reader kept checkpoints from copying its "
 		"frames and for how long, and how long the longest checkpoint took. A WAL can start again "
 		"at its first frame only after all of its frames were copied and no reader uses them.\n\n"
 		"The blocks show the number of frames over time, the marks below them the checkpoints. "
-		"`origin` tells why a statement ran a checkpoint: `commit` because its commit found 1000 "
-		"frames or more (wal_autocheckpoint), `PRAGMA`, `function` (sqlite3_wal_checkpoint_v2) or "
-		"`close` of the last connection. `frames_of` are the statements whose frames it copied. "
-		"Frames of a transaction count for its first statement that writes.\n\n"
-		"Single checkpoints are in the view checkpoints, single changes in wal_log: `queryprof sql "
-		"FILE 'SELECT * FROM checkpoints'`. Checkpoints of processes that are not recorded are not "
-		"known.",
+		"`origin` is the reason for a checkpoint: `commit` because its commit found 1000 frames or "
+		"more (wal_autocheckpoint), `PRAGMA`, `function` (sqlite3_wal_checkpoint_v2) or `close` of "
+		"the last connection. `frames_of` are the statements whose frames it copied. Frames of a "
+		"transaction count for its first statement that writes.\n\n"
+		"The view checkpoints has a row for each checkpoint, and wal_log a row for each change: "
+		"`queryprof sql FILE 'SELECT * FROM checkpoints'`. Checkpoints of processes that are not "
+		"recorded are not known.",
 	.examples = "  queryprof wal app.trace\n"
 		    "  queryprof wal app.trace --format json\n",
 	.options = options,

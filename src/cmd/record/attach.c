@@ -289,7 +289,7 @@ static int run(int argc, char **argv)
 	(void)argc;
 	recording_command = "attach";
 	if (process < 0) {
-		complain("attach: %s; expected the number of a process", argv[0]);
+		complain("attach: %s; expected a process id", argv[0]);
 		return COMMAND_MISUSED;
 	}
 	if (!parse_limit(&limit_ns)) {
@@ -314,8 +314,8 @@ const struct command command_attach = {
 		"recording ends after --for, at Ctrl-C, or when the process ends. The process continues "
 		"without queryprof's hooks, timers and descriptors; the recorder's memory stays in it.\n\n"
 		"The process must be a dynamic x86-64 program with glibc and a shared SQLite library. You "
-		"must be its user, or root. If it cannot be attached, the message tells why and what to do. "
-		"A statement that is already running is seen from its next call on.",
+		"must be its user, or root. If it cannot be attached, a message gives the reason and what "
+		"to do. The recording of a statement that already runs begins with its next call.",
 	.examples = "  queryprof attach --for 60s -o app.trace 4711\n"
 		    "  queryprof attach --new --cpu 1ms $(pidof -s server)\n"
 		    "  queryprof attach --tree --for 5min $(pgrep -o php-fpm)\n",

@@ -220,7 +220,7 @@ bool explain_refused(const char *before)
 		said[count++] = line;
 	}
 	if (more)
-		complain("%s: %zu other lines of that kind", before, more);
+		complain("%s, for %zu more reasons", before, more);
 	for (size_t i = 0; i < count; i++)
 		free(said[i]);
 	return count > 0;
@@ -230,8 +230,8 @@ bool explain_not_attached(void)
 {
 	if (explain_refused("nothing was recorded"))
 		return true;
-	complain("nothing was recorded: the process made no call of a shared SQLite library. A SQLite inside "
-	         "of its program is followed by queryprof record only");
+	complain("nothing was recorded: the process called no shared SQLite library. If SQLite is inside "
+	         "its program, use queryprof record");
 	return false;
 }
 
@@ -251,7 +251,7 @@ bool explain_no_query(const char *path)
 		complain("%s: no query was sampled or followed, because all periods are 0", path);
 	else if (!has_counted(path) && !has_line(MARK_STARTED))
 		complain("%s: nothing was recorded: SQLite was loaded, but the process reported no query. "
-		         "Either none began, or the process could not open a file (ulimit -n)",
+		         "Either it ran none, or it could not open a file (ulimit -n)",
 		         path);
 	else if (!has_counted(path))
 		complain("%s: nothing was recorded: SQLite ran, but its process ended before anything was "
@@ -355,7 +355,7 @@ static bool explain_translated(const char *path, const void *file, size_t size)
 
 		if (!memmem(file, size, line, (size_t)length))
 			continue;
-		complain("%s contains SQLite translated into %s (%s), which queryprof cannot follow: use a "
+		complain("%s contains SQLite translated into %s (%s), which queryprof cannot record: use a "
 		         "driver that calls the C library, such as github.com/mattn/go-sqlite3",
 		         path, translations[i].into, translations[i].module);
 		return true;
@@ -377,8 +377,8 @@ static bool explain_packages(void)
 			snprintf(path, sizeof(path), "%s/node_modules/%s", folder, packages[i]);
 			if (access(path, F_OK) != 0)
 				continue;
-			complain("if it uses %s: that is SQLite translated into WebAssembly, which "
-			         "queryprof cannot follow: use node:sqlite or better-sqlite3",
+			complain("if it uses %s, that is SQLite translated into WebAssembly, which "
+			         "queryprof cannot record: use node:sqlite or better-sqlite3",
 			         path);
 			return true;
 		}
@@ -410,7 +410,7 @@ static bool explain_program(const char *path)
 	interpreter = find_interpreter(file, size);
 	if (status.st_mode & (S_ISUID | S_ISGID))
 		complain("%s runs with more rights than its caller (set-user-id), so it cannot be recorded: "
-		         "put queryprof record after it, before the command that it starts",
+		         "put queryprof record directly before the command that it starts",
 		         path);
 	else if (explain_translated(path, file, size))
 		;
@@ -488,21 +488,21 @@ static void explain_root(const char *line)
 
 	if (!library_find("libqueryprof-preload.so", preload))
 		*preload = '\0';
-	complain("%s another root directory (chroot, bubblewrap, a container), which needs %s and %.*s at "
-	         "the same paths",
+	complain("%s another root directory (chroot, bubblewrap, a container), make %s and %.*s visible "
+	         "there at the same paths",
 	         line, preload, folder, marks.path);
 }
 
 static void explain_unseen(const struct programs *programs, const char *program)
 {
 	if (programs->names)
-		complain("queryprof was loaded into %s, which loaded no SQLite. Then %s became %s, which "
+		complain("queryprof was loaded into %s, which did not load SQLite. Then %s became %s, which "
 		         "reported nothing",
 		         programs->names, program, program_last_name());
 	else
 		complain("%s reported nothing", program);
-	explain_root("either queryprof was not loaded into it, because env -i, sudo and other set-user-id "
-	             "programs remove the preload: then put queryprof record directly before it; or it has");
+	explain_root("if env -i, sudo or another set-user-id program has removed the preload, put queryprof "
+	             "record directly before the program. If it has");
 }
 
 static void explain_seen(const struct programs *programs, const char *program, int status)
@@ -512,17 +512,14 @@ static void explain_seen(const struct programs *programs, const char *program, i
 	if (programs->more)
 		snprintf(others, sizeof(others), " and %zu others", programs->more);
 	if (WIFSIGNALED(status))
-		complain("queryprof was loaded into %s%s, but no SQLite was loaded there; signal %d (%s) "
-		         "ended %s",
+		complain("queryprof was loaded into %s%s, which did not load SQLite; signal %d (%s) ended %s",
 		         programs->names, others, WTERMSIG(status), strsignal(WTERMSIG(status)), program);
 	else
-		complain("queryprof was loaded into %s%s, but no SQLite was loaded there; %s ended with "
-		         "status %d",
+		complain("queryprof was loaded into %s%s, which did not load SQLite; %s ended with status %d",
 		         programs->names, others, program, WEXITSTATUS(status));
 	if (!status)
-		explain_root(
-			"record does not see a program that env -i, sudo or a server starts: put queryprof "
-			"record before that program; or that has");
+		explain_root("if env -i, sudo or a server starts the program that uses SQLite, put queryprof "
+		             "record directly before it. If it has");
 }
 
 /* The program's process has the name of its newest program to its end, or of one that reported nothing. */

@@ -71,9 +71,10 @@ static int set(const char *name, const char *value, const char *option)
 		return COMMAND_MISUSED;
 	}
 	if (settings_set(NULL, name, value, SETTING_FROM_C, &error)) {
-		if (option && error)
-			complain("%s: --%s %s; expected 0 (off) or a time with us, ms, s or min (%s)",
-			         recording_command, option, value, error);
+		const char *expected = option && error ? strstr(error, "expected ") : NULL;
+
+		if (expected)
+			complain("%s: --%s %s; %s", recording_command, option, value, expected);
 		else
 			complain("%s: %s", recording_command, error ? error : "out of memory");
 		free(error);
@@ -169,7 +170,7 @@ int recording_prepare(void)
 	int result = set_defaults();
 
 	if (!result && append && begin_anew) {
-		complain("%s: --append and --new exclude each other", recording_command);
+		complain("%s: --append and --new cannot be combined", recording_command);
 		return COMMAND_MISUSED;
 	}
 	return result;

@@ -206,10 +206,10 @@ static void tell_findings(const struct recording *recording, const struct summar
 	is_made = db && finding_list_begin(db) == COMMAND_FINE && finding_list_make(db) == COMMAND_FINE;
 	free(complain_detach());
 	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
-		complain("what changes that: queryprof findings %s", recording_path);
+		complain("evidence and cures: queryprof findings %s", recording_path);
 	else if (!is_made && progress_is_late())
-		complain("finding what to change takes longer than %d s: queryprof findings %s",
-		         FINDINGS_SECONDS, recording_path);
+		complain("the findings take longer than %d s: queryprof findings %s", FINDINGS_SECONDS,
+		         recording_path);
 	trace_file_close(db);
 }
 
