@@ -13,7 +13,7 @@
 
 /* --- reading code --------------------------------------------------------------------------------- */
 
-#define CODE_BYTES 256 /* of a function's beginning */
+#define CODE_BYTES 256 /* bytes of a function's beginning */
 
 /* The processor's numbers of registers. */
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
@@ -30,7 +30,7 @@ struct tracked {
 
 /* An instruction that moves 64 bits between a register and a register or memory without an index. */
 struct move {
-	bool is_store;  /* from `reg` */
+	bool is_store;  /* the value of `reg` */
 	bool is_memory; /* else `base` is the register */
 	unsigned reg, base;
 	int32_t offset;
@@ -63,7 +63,7 @@ static bool read_move(const unsigned char *code, const struct x86_instruction *i
 	return true;
 }
 
-/* DWARF numbers the first eight otherwise. */
+/* DWARF numbers the first eight registers in another order. */
 static unsigned dwarf_number(unsigned number)
 {
 	static const unsigned char numbers[] = { 0, 2, 1, 3, 7, 6, 4, 5 };
@@ -225,7 +225,7 @@ static void find_static(struct functions *functions, const char *path, uint64_t 
 	elf_image_close(&image);
 }
 
-/* Every SQLite has this message. */
+/* Every SQLite contains this message. */
 static bool has_sqlite(const char *path)
 {
 	static const char message[] = "database disk image is malformed";
@@ -275,7 +275,7 @@ static bool add_object(struct sqlite_codes *codes, const struct target *target,
 	char path[PATH_MAX];
 	uint64_t bias;
 
-	/* Another file may be a database, which is not opened. */
+	/* Another file may be a database, which must not be opened. */
 	if (!symbols_find_bias(&memory, object->base, &bias))
 		return true;
 	if (symbols_read(&symbols, &memory, object->base))

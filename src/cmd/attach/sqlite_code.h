@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SQLite libraries of another process, and where their own code finds what a statement has.
- *
- * SQLite's structures differ between versions and builds. Its short functions show the places: sqlite3_sql()
+ * The SQLite libraries of another process, and where their own code finds the fields of a statement.
+ * SQLite's structures differ between versions and builds. Its short functions show the offsets: sqlite3_sql()
  * loads the text, sqlite3_db_handle() the connection, and sqlite3_step() begins by keeping its argument.
  */
 #pragma once
@@ -30,7 +29,7 @@ struct sqlite_code {
 
 struct sqlite_codes {
 	VECTOR(struct sqlite_code) list;
-	size_t nameless; /* objects that contain a SQLite, but no name of its functions */
+	size_t nameless; /* objects that contain SQLite without the names of its functions */
 	const struct target_object *nameless_object; /* one of them */
 };
 
@@ -39,10 +38,10 @@ struct sqlite_codes {
 bool sqlite_codes_find(struct sqlite_codes *codes, const struct target *target);
 void sqlite_codes_free(struct sqlite_codes *codes);
 
-/* The one whose sqlite3_step() has the address; NULL: none has. */
+/* The library whose sqlite3_step() contains the address; NULL: none does. */
 const struct sqlite_code *sqlite_codes_step_at(const struct sqlite_codes *codes, uint64_t address);
 
-/* The offset at which the function loads the result from its argument; -1: it does not only that. */
+/* The offset at which the function loads its result from its argument; -1: it does more than that. */
 int32_t sqlite_code_loaded_offset(const unsigned char *code, size_t size);
 
 /* Where the function keeps its argument across calls. */

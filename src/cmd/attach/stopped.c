@@ -16,10 +16,10 @@
 #define PATIENCE_NS 2000000000ull
 #define SPIN_NS 2000000ull
 
-/* The kernel's own, which it never shows to a program. */
+/* The kernel's own value, which a program never sees. */
 enum { ERESTARTSYS = 512, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK = 516 };
 
-/* Waits for its next stop; -1: it has ended, -2: nothing came. */
+/* Waits for the thread's next stop; -1: it has ended, -2: it did not stop. */
 static int await_stop(pid_t thread)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
@@ -44,7 +44,7 @@ static int await_stop(pid_t thread)
 
 #define EVENT(signal) ((signal) | PTRACE_EVENT_STOP << 8)
 
-/* Stops it, but not in the middle of delivering a signal. */
+/* Stops the thread, but not in the middle of delivering a signal. */
 static int await_interrupt(pid_t thread)
 {
 	int stop;
@@ -52,7 +52,7 @@ static int await_interrupt(pid_t thread)
 	while ((stop = await_stop(thread)) >= 0 && stop != EVENT(SIGTRAP)) {
 		if (stop >> 8 == PTRACE_EVENT_STOP) /* by SIGSTOP, with the whole process */
 			return EBUSY;
-		/* A signal of its own comes first. */
+		/* A signal for the thread comes first. */
 		if (ptrace(PTRACE_CONT, thread, NULL, (void *)(intptr_t)(stop & 0xff)))
 			return errno;
 	}
@@ -66,8 +66,8 @@ int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread)
 	stopped->process = process;
 	stopped->thread = thread;
 	stopped->xstate_size = 0;
-	/* If this process is killed, the kernel would deliver the stop's SIGTRAP; with this option that is no
-	 * signal. */
+	/* If this process is killed, the kernel would deliver the stop's SIGTRAP; with this option it
+	 * delivers no signal. */
 	if (ptrace(PTRACE_SEIZE, thread, NULL, (void *)PTRACE_O_TRACESYSGOOD) ||
 	    ptrace(PTRACE_INTERRUPT, thread, NULL, NULL))
 		return errno;
@@ -142,7 +142,7 @@ void stopped_end(struct stopped *stopped)
 
 	if (is_again)
 		issue_again(&registers);
-	/* First what the thread restores itself, if this process is killed meanwhile. */
+	/* First the state that the thread restores itself if this process is killed meanwhile. */
 	if (stopped->xstate_size) {
 		ptrace(PTRACE_SETSIGMASK, stopped->thread, sizeof(stopped->signals), &stopped->signals);
 		ptrace(PTRACE_SETREGSET, stopped->thread, NT_X86_XSTATE, &xstate);
@@ -152,7 +152,7 @@ void stopped_end(struct stopped *stopped)
 	ptrace(PTRACE_DETACH, stopped->thread, NULL, NULL);
 }
 
-/* The registers come first: with them the thread restores its signals itself. */
+/* The registers come first, because with them the thread restores its signals itself. */
 static int set_registers(const struct stopped *stopped, const struct user_regs_struct *registers)
 {
 	const uint64_t all = ~0ull;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread of another process, stopped for a moment without a signal.
- *
- * A system call that the stop has interrupted continues: the kernel sees to most of them when the thread
- * does. Calls that the kernel ends with EINTR are issued again, unless a signal is pending, which would have
- * ended them anyway.
+ * A system call that the stop has interrupted continues. The kernel does this for most calls; calls that it
+ * ends with EINTR are issued again, unless a signal is pending, which would have ended them anyway.
  */
 #pragma once
 
@@ -23,15 +21,15 @@ struct stopped {
 	_Alignas(64) unsigned char xstate[XSTATE_MAX];
 };
 
-/* Stops the thread. 0; or an errno value: it is not stopped, and nothing is left of it; ETIMEDOUT: the kernel
- * stops it later, so this process must end soon; EBUSY: the process is stopped by a signal. */
+/* Stops the thread. Returns 0 or an errno value. After an error the thread is not stopped. ETIMEDOUT: the
+ * kernel would stop it later, so this process must end soon. EBUSY: a signal has stopped the process. */
 int stopped_begin(struct stopped *stopped, pid_t process, pid_t thread);
 
 /* The thread continues as if it had not been stopped. */
 void stopped_end(struct stopped *stopped);
 
-/* The system call in which the thread waited when it was stopped; -1: none. Of one that was stopped before,
- * it may be restart_syscall(). */
+/* The system call in which the thread waited when it was stopped; -1: none. If the thread was stopped
+ * before, it may be restart_syscall(). */
 int stopped_call_number(const struct stopped *stopped);
 
 /* Reads everything that stopped_end() restores. An errno value. */
@@ -46,14 +44,14 @@ struct stopped_way {
 /* The registers for a return from a signal handler: the system call is issued again. */
 struct user_regs_struct stopped_again(const struct stopped *stopped);
 
-/* A system call of the thread, which stays stopped and takes no signal from here on. */
+/* A system call of the thread, which stays stopped and takes no more signals. */
 long stopped_call(const struct stopped *stopped, struct stopped_way way, long number,
                   const uint64_t arguments[6]);
 
 /* The thread runs with these registers, and takes no signal, until stopped_interrupt(). An errno value. */
 int stopped_run(const struct stopped *stopped, const struct user_regs_struct *registers);
 
-/* What the running thread has come to: 0: it runs; a signal: it has stopped by a fault; -1: it has ended. */
+/* The state of the running thread: 0: it runs; a signal: a fault has stopped it; -1: it has ended. */
 int stopped_poll(const struct stopped *stopped);
 int stopped_interrupt(const struct stopped *stopped);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* More than any object has; a table that is larger is not believed. */
+/* More than any object has; a larger table is not trusted. */
 #define TABLE_MAX (64u << 20)
 #define SEGMENTS_MAX 64
 #define ENTRIES_MAX 256
@@ -39,7 +39,7 @@ bool object_read(const struct object_memory *memory, uint64_t address, void *to,
 	return process_vm_readv(memory->process, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* One more than the last symbol of the table of hashes. */
+/* One more than the last symbol of the hash table. */
 static size_t count_symbols(const struct object_memory *memory, uint64_t hashes)
 {
 	uint32_t head[4], last = 0, word = 0;
@@ -103,7 +103,7 @@ static bool read_dynamic(struct symbols *symbols, const struct object_memory *me
 	return symbols->symbols && symbols->strings;
 }
 
-/* What the program headers say of the object. */
+/* Data of the object's program headers. */
 static bool read_segments(const struct object_memory *memory, uint64_t base, uint64_t *bias,
                           uint64_t *dynamic)
 {

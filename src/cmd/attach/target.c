@@ -232,7 +232,7 @@ static bool check_status(pid_t process, char *sentence)
 	return true;
 }
 
-/* What would kill it for a call of the recorder's. */
+/* The reason why a filter would kill the process for one of the recorder's calls. */
 static bool check_guards(pid_t process, char *sentence)
 {
 	long long filters, own;
@@ -283,7 +283,7 @@ bool target_is_recorded(pid_t process, pid_t command)
 	return is_recorded;
 }
 
-/* A recorder that an earlier command has left, or one that records. */
+/* A recorder that an earlier command has left, or that is recording. */
 static bool check_recorder(struct target *target, char *sentence)
 {
 	const struct target_object *recorder = find_object(target, "memfd:queryprof-recorder");
@@ -307,7 +307,7 @@ static bool check_recorder(struct target *target, char *sentence)
 	return true;
 }
 
-/* Which allocator the process has is known by the name of its library, or it is in the program. */
+/* The process's allocator is known by the name of its library, or it is in the program. */
 static bool check_malloc(struct target *target, char *sentence)
 {
 	const struct object_memory memory = { .process = target->process };
@@ -352,9 +352,9 @@ static bool check_libc(struct target *target, char *sentence)
 
 #define TURN_NS (20 * NS_PER_S)
 
-/* One command after the other, and after the child of one that was killed: a thread has one tracer. Returns a
- * descriptor that is held meanwhile, also by the process that stops threads; -1: it was not the turn of this
- * one in time. */
+/* Commands take turns, also with the child of a command that was killed, because a thread has one tracer.
+ * Returns a descriptor to hold meanwhile, also by the process that stops threads; -1: the turn did not
+ * come in time. */
 static int await_turn(pid_t process)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
@@ -373,7 +373,7 @@ static int await_turn(pid_t process)
 	return turn;
 }
 
-/* The process, and what is mapped in it. */
+/* The process and its mapped files. */
 static bool open_process(struct target *target, pid_t process, const char *command,
                          char sentence[SENTENCE_SIZE])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that is to be recorded or looked at, seen from outside: whether that is possible, and where its
- * functions are. Nothing is stopped or changed.
+ * The process to record or to inspect, seen from outside: whether that is possible, and where its functions
+ * are. It stops and changes nothing.
  */
 #pragma once
 
@@ -42,23 +42,24 @@ struct target {
 	struct attachment now;
 };
 
-/* Waits until other commands have done with the process. False: it cannot be recorded, and `sentence` says
- * why, and what to do. Close it in both cases. */
+/* Waits until other commands have finished with the process. False: it cannot be recorded; `sentence` has
+ * the reason and what to do. Close it in both cases. */
 bool target_open(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 
 /* The same for `dump`, which loads and calls nothing: any C library, or none. */
 bool target_open_to_inspect(struct target *target, pid_t process, char sentence[SENTENCE_SIZE]);
 void target_close(struct target *target);
 
-/* Whether the process is recorded for that command: it was attached, or forked by one that was. */
+/* Whether the process is recorded for that command: the command attached to it or to a process that forked
+ * it. */
 bool target_is_recorded(pid_t process, pid_t command);
 
-/* Writes why the kernel does not permit to trace the process. False. */
+/* Writes why the kernel does not permit tracing the process. Returns false. */
 bool target_refuse(const struct target *target, char sentence[SENTENCE_SIZE]);
 
 /* The object at the address; NULL: none. */
 const struct target_object *target_object_at(const struct target *target, uint64_t address);
 
-/* Whether `stack` is in the stack of a thread whose structure is at `self` (the FS base): one that the kernel
- * or libc made. Others, of coroutines and signal handlers, may be small. */
+/* Whether `stack` is in the stack of a thread whose structure is at `self` (the FS base), which the kernel
+ * or libc made. Stacks of coroutines and signal handlers may be small. */
 bool target_is_thread_stack(pid_t process, uint64_t stack, uint64_t self);

@@ -18,8 +18,7 @@ struct walk;
 /* Where a walk begins. */
 struct walk_start {
 	const struct user_regs_struct *registers;
-	/* A copy of the stack, which is read instead of the process: then it may run meanwhile. NULL: none.
-	 */
+	/* A copy of the stack, read instead of the process, which may then run meanwhile. NULL: none. */
 	const unsigned char *copy;
 	uint64_t at; /* of its first byte, in the process */
 	size_t size;

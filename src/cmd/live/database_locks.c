@@ -31,7 +31,7 @@ static bool read_descriptor(struct open_file *file, pid_t process, int number)
 	return file->path[0] == '/' && stat(file->link, &file->status) == 0 && S_ISREG(file->status.st_mode);
 }
 
-/* Whether the file begins as a database does, and the mode of its journal. */
+/* Whether the file begins like a database, and its journal mode. */
 static bool read_header(const char *path, bool *is_wal)
 {
 	unsigned char header[20];
@@ -41,7 +41,7 @@ static bool read_header(const char *path, bool *is_wal)
 
 	if (fd >= 0)
 		close(fd);
-	*is_wal = has && header[18] == 2; /* the version that a writer must know */
+	*is_wal = has && header[18] == 2; /* the version that a writer must support */
 	return has;
 }
 
@@ -119,7 +119,7 @@ static bool read_line(const char *line, struct locked_bytes *bytes)
 	unsigned long long inode, first;
 	int process;
 
-	/* A process that waits has an arrow in place of the kind. */
+	/* The line of a waiting process has an arrow in place of the kind. */
 	if (sscanf(line, "%*s %15s %*s %15s %d %x:%x:%llu %llu %31s", kind, mode, &process, &major, &minor,
 	           &inode, &first, end) != 8 ||
 	    (strcmp(kind, "POSIX") != 0 && strcmp(kind, "OFDLCK") != 0))
@@ -154,7 +154,8 @@ static void add_lock(struct database_locks *locks, size_t database, const struct
 	(void)vector_push(&locks->locks, added);
 }
 
-/* The kernel joins neighbouring bytes of one process, so a line may have several locks: the strongest. */
+/* The kernel joins neighbouring bytes of one process, so a line may represent several locks; the strongest
+ * counts. */
 static void add_file_lock(struct database_locks *locks, size_t database, const struct locked_bytes *bytes)
 {
 	if (has_byte(bytes, LOCK_BYTE_SHARED))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The databases that a process has open, and who has locks of them, from /proc.
- *
- * SQLite locks bytes of the database file and of the WAL's index, which /proc/locks lists with the processes
- * that have them. A database is recognized by its first bytes; it is read, and neither locked nor changed.
+ * The databases that a process has open, and the processes with locks on them, from /proc.
+ * SQLite locks bytes of the database file and of the WAL's index; /proc/locks lists these bytes with the
+ * processes that locked them. The first bytes of a file show that it is a database. The file is read, but
+ * neither locked nor changed.
  */
 #pragma once
 
@@ -34,6 +34,6 @@ struct database_locks {
 	bool is_refused; /* the process's files may not be listed */
 };
 
-/* What cannot be read is left out. Free it. */
+/* Omits what cannot be read. Free it. */
 void database_locks_read(struct database_locks *locks, pid_t process);
 void database_locks_free(struct database_locks *locks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof dump: what the recorded processes do at this moment, once; or a process that is not recorded.
+ * queryprof dump: what the recorded processes do at this moment, or a process that is not recorded.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -50,7 +50,7 @@ static void print_field(const char *name, const char *text)
 	putchar('\n');
 }
 
-/* Takes the line. */
+/* Takes ownership of the line. */
 static void print_line(char *line)
 {
 	if (line) {
@@ -74,7 +74,7 @@ static char *in_one_line(const char *text, const char *separator)
 	return sqlite3_str_finish(line);
 }
 
-/* Of a statement, or of what the thread does without one. */
+/* Describes a statement, or the thread's work without one. */
 static void print_statement(sqlite3_stmt *row, const char *query)
 {
 	char *words = NULL;
@@ -89,7 +89,7 @@ static void print_statement(sqlite3_stmt *row, const char *query)
 	sqlite3_free(words);
 }
 
-/* Who keeps a run waiting. */
+/* The holder of the lock that a run waits for. */
 static const char *holder_of(sqlite3_stmt *row, char words[ROW_WORDS])
 {
 	if (row_has(row, "function") && strcmp(row_text(row, "wait_cause"), "lock") == 0)

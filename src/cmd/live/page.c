@@ -28,7 +28,7 @@ void page_clear(struct page *page)
 	page->lines.count = 0;
 }
 
-/* Takes `text`, a malloc'ed line. */
+/* Takes ownership of `text`, a malloc'ed line. */
 static struct page_line *add(struct page *page, char *text)
 {
 	struct page_line *line = text ? vector_add(&page->lines) : NULL;
@@ -88,7 +88,7 @@ static struct widths widths_of(int columns)
 	return columns >= 70 ? (struct widths){ 8, 20, true } : (struct widths){ 0, 8, false };
 }
 
-/* So many rows at most, the rest as a number. */
+/* The most rows; the rest appears as a number. */
 static int add_runs(struct page *page, sqlite3 *db, const struct snapshot *snapshot, struct widths widths,
                     int most)
 {
@@ -184,7 +184,7 @@ static int add_waits(struct page *page, sqlite3 *db, const struct snapshot *snap
 	return finish(rows, code);
 }
 
-/* The size of the database's WAL, from outside: by its name in the process's own root directory. */
+/* The size of the database's WAL, seen from outside: its name in the process's own root directory. */
 static int64_t wal_bytes(const char *process, const char *database)
 {
 	char *path = text_format("/proc/%s/root%s-wal", process, database);
@@ -251,7 +251,7 @@ static void bind_hash(sqlite3_stmt *rows, int64_t hash)
 	sqlite3_bind_int64(rows, sqlite3_bind_parameter_index(rows, ":hash"), hash);
 }
 
-/* The text in lines of that width, cut at any byte: the screen blanks the halves of a character. */
+/* The text in lines of that width, cut at any byte, because the screen blanks the halves of a character. */
 static void add_text(struct page *page, const char *text, int columns)
 {
 	const size_t width = columns > 20 ? (size_t)columns - 1 : 20;

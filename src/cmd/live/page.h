@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `queryprof top` shows, as lines: of a whole recording, or of one statement. Made for a screen of any
- * size, or for plain text.
+ * What `queryprof top` shows, as lines, for a whole recording or for one statement. For a screen of any size,
+ * or for plain text.
  */
 #pragma once
 

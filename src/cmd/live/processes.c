@@ -28,7 +28,7 @@ struct recorder {
 		uint64_t inode;
 	})
 	memories;
-	VECTOR(pid_t) processes; /* whose end it awaits */
+	VECTOR(pid_t) processes; /* the process whose end it awaits */
 };
 
 static void recorder_free(struct recorder *recorder)
@@ -67,7 +67,7 @@ static void note_descriptor(struct recorder *recorder, int number)
 		vector_push(&recorder->processes, (pid_t)pid);
 }
 
-/* False: it is none, or this user may not look. */
+/* False: it does not record, or this user may not look. */
 static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused)
 {
 	char name[16];
@@ -87,7 +87,7 @@ static bool recorder_read(struct recorder *recorder, pid_t pid, bool *is_refused
 	return false;
 }
 
-/* The inode of the process's shared memory; 0: it has none, or nobody may look. */
+/* The inode of the process's shared memory; 0: it has none, or this user may not look. */
 static uint64_t memory_of(pid_t pid)
 {
 	unsigned long long inode = 0;
@@ -150,7 +150,7 @@ static void add_process(struct live *live, const struct recorder *recorder, pid_
 	const struct memory *memory = find_memory(recorder, inode);
 	struct live_process *process = memory ? find(live, inode) : NULL;
 
-	/* One that becomes another program has none for a moment. */
+	/* A process that becomes another program has none for a moment. */
 	if (!memory)
 		return;
 	if (!process && (process = vector_add(&live->processes))) {
@@ -192,7 +192,7 @@ static void inspect_recorder(struct live *live, const struct recorder *recorder)
 			add_process(live, recorder, recorder->processes.items[i]);
 }
 
-/* Returns the number of recordings that there are; `*is_refused`: one belongs to another user. */
+/* Returns the number of recordings. *is_refused: one of them belongs to another user. */
 static int inspect_recorders(struct live *live, bool *is_refused)
 {
 	DIR *processes = process_folder(0, NULL);
@@ -222,7 +222,7 @@ static int inspect(struct live *live, bool *is_refused)
 		struct live_process *process = &live->processes.items[i];
 
 		if (process->is_there && process->is_open) {
-			/* Before the copies: a run that they have has lasted at least until then. */
+			/* Before the copies, because a run in a copy has lasted at least until then. */
 			process->at_ns = clock_ns(CLOCK_MONOTONIC);
 			if (!shared_ring_copy_open(&process->shared, &process->changed)) {
 				close_memory(process);

@@ -34,9 +34,9 @@ struct live {
 	VECTOR(struct live_process) processes;
 };
 
-/* Finds what `target`, a process id or a trace file, names, and looks at it. A command_result, after a
- * complaint of `command`. If `unrecorded` is not NULL, it gets a process that nobody records, or 0, and that
- * is no complaint: then nothing is open. */
+/* Finds the processes for `target`, a process id or a trace file, and looks at them. A command_result;
+ * complaints begin with `command`. If `unrecorded` is not NULL and nothing records the process,
+ * *unrecorded is the process, nothing is open, and there is no complaint; otherwise *unrecorded is 0. */
 int live_open(const char *command, const char *target, struct live *live, pid_t *unrecorded);
 
 /* Looks again: adds new processes, and removes those that have ended. */

@@ -11,7 +11,7 @@
 /* "" if it is NULL, or there is no such column. Valid until the next step. */
 const char *row_text(sqlite3_stmt *row, const char *name);
 int64_t row_number(sqlite3_stmt *row, const char *name); /* 0 */
-bool row_has(sqlite3_stmt *row, const char *name);       /* it is neither NULL nor '' */
+bool row_has(sqlite3_stmt *row, const char *name);       /* whether it is neither NULL nor '' */
 
 #define ROW_WORDS 512
 #define ROW_DURATION 40
@@ -19,11 +19,12 @@ bool row_has(sqlite3_stmt *row, const char *name);       /* it is neither NULL n
 /* "1.5 s"; "" if it is NULL. */
 const char *row_duration(sqlite3_stmt *row, const char *name, char words[ROW_DURATION]);
 
-/* What the thread of a run does: "on CPU", "waits 3.1 s for a lock (RESERVED)", "not known". */
+/* The state of a run's thread: "on CPU", "waits 3.1 s for a lock (RESERVED)", "not known". */
 const char *row_doing(sqlite3_stmt *row, char words[ROW_WORDS]);
 
-/* What a transaction's locks are for: "writes", "oldest reader", "reads". */
+/* The purpose of a transaction's locks: "writes", "oldest reader", "reads". */
 const char *row_access(sqlite3_stmt *row);
 
-/* Who holds the lock that a run waits for, and what that thread does; "" if the run waits for no lock. */
+/* The holder of the lock that a run waits for, and what the holder's thread does; "" if the run waits for
+ * no lock. */
 const char *row_holder(sqlite3_stmt *row, char words[ROW_WORDS]);

@@ -15,12 +15,11 @@
 #include "base/sys.h"
 #include "cmd/ui/terminal.h"
 
-/* The other screen, without a cursor; and back. */
+/* The alternate screen, without a cursor; and back. */
 #define ENTER "\033[?1049h\033[?25l\033[H\033[2J"
 #define LEAVE "\033[0m\033[?25h\033[?1049l"
 
-#define ESCAPE_NS                                                                                            \
-	50000000ull /* after which an escape is the key, and not the beginning of another one's bytes */
+#define ESCAPE_NS 50000000ull /* after this time an escape is a key, and not the beginning of a sequence */
 
 static struct termios before;
 static volatile sig_atomic_t is_open, has_changed;
@@ -44,7 +43,7 @@ static void take_over(void)
 {
 	struct termios raw = before;
 
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO); /* ^C and ^Z are signals still */
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO); /* ^C and ^Z remain signals */
 	raw.c_iflag &= ~(tcflag_t)(IXON);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
@@ -64,7 +63,7 @@ static void note_change(int number)
 	has_changed = 1;
 }
 
-/* Ends as without a handler. */
+/* Ends the process as without a handler. */
 static void end(int number)
 {
 	const int saved = errno;
@@ -88,7 +87,7 @@ static void stop(int number)
 	errno = saved;
 }
 
-/* Also after a SIGSTOP, which nobody sees. */
+/* Also after a SIGSTOP, which a handler does not see. */
 static void go_on(int number)
 {
 	const int saved = errno;
@@ -104,7 +103,7 @@ static void handle(int number, void (*handler)(int))
 {
 	struct sigaction action = { .sa_handler = handler }, old;
 
-	/* A signal that is ignored stays so. */
+	/* An ignored signal remains ignored. */
 	sigfillset(&action.sa_mask);
 	sigdelset(&action.sa_mask, SIGCONT);
 	if (handler == end)
@@ -161,7 +160,7 @@ struct screen_size screen_size(void)
 	return size;
 }
 
-/* The last column stays free, where terminals differ in what they do next. */
+/* The last column stays free, because terminals differ in what they do after it. */
 void screen_draw(const struct screen_line *lines, size_t count)
 {
 	const struct screen_size size = screen_size();

@@ -22,7 +22,7 @@ struct screen_size {
 };
 struct screen_size screen_size(void);
 
-/* Shows these lines only, from the first row on, each cut to the width. Characters that would control the
+/* Shows only these lines, from the first row on, each cut to the width. Characters that would control the
  * terminal become blanks. */
 struct screen_line {
 	const char *text;

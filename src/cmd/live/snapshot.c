@@ -24,7 +24,7 @@ struct taking {
 
 /* --- values --------------------------------------------------------------------------------- */
 
-/* NULL unless it is known. */
+/* NULL if it is not known. */
 static void bind_number_if(sqlite3_stmt *row, const char *name, bool is_known, uint64_t number)
 {
 	if (is_known)
@@ -41,7 +41,7 @@ static void bind_key(sqlite3_stmt *row, const char *name, struct query_key key)
 	live_bind_text(row, name, key.hi || key.lo ? text : "");
 }
 
-/* Of two readings of CLOCK_MONOTONIC; a stranger's may be anything. */
+/* The difference of two readings of CLOCK_MONOTONIC, which may be anything in a stranger's memory. */
 static uint64_t since(uint64_t start_ns, uint64_t now_ns)
 {
 	return start_ns < now_ns ? now_ns - start_ns : 0;
@@ -49,8 +49,8 @@ static uint64_t since(uint64_t start_ns, uint64_t now_ns)
 
 /* --- runs --------------------------------------------------------------------------------------- */
 
-/* What the run's thread waits for. A wait or a lock of before the present call has been left by a longjmp().
- */
+/* What the run's thread waits for. A wait or a lock from before the present call remained after a
+ * longjmp(). */
 static void bind_wait(struct taking *taking, const struct open_run_view *run,
                       const struct open_wait_view *wait)
 {
@@ -83,7 +83,7 @@ static void add_run(struct taking *taking, const struct open_run_view *run)
 	struct live_thread thread;
 	uint32_t thread_id;
 
-	/* One that waits between its calls is not seen here: the program waits then. */
+	/* A run that waits between its calls does not appear here, because the program waits then. */
 	if (!is_running || !open_waits_find_run(taking->process->shared.waits, run->key, &wait))
 		wait = (struct open_wait_view){ .thread_id = 0 };
 	thread_id = wait.thread_id ? wait.thread_id : run->thread_id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the recorded processes do at one moment, as tables of a connection to their trace file:
- * sql/live/tables.sql.
+ * What the recorded processes do at one moment, as tables of a connection to their trace file
+ * (sql/live/tables.sql).
  */
 #pragma once
 

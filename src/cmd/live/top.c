@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof top: what `dump` shows, and the statements and waits of the last seconds, once a second.
- *
- * The trace file stays open between two looks, without a transaction, unless nobody else had it open: then it
- * was opened as immutable (cmd/file/trace_file.c), and the next look opens it again.
+ * queryprof top: once a second, the content of `dump`, and the statements and waits of the last seconds.
+ * The trace file stays open between two looks, without a transaction. If no other process had it open, it was
+ * opened as immutable (cmd/file/trace_file.c), and the next look opens it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static bool open_db(struct top *top)
 	return top->db != NULL;
 }
 
-/* The state of now, as a page for that many rows and columns. A command_result. */
+/* The present state, as a page of that many rows and columns. A command_result. */
 static int refresh(struct top *top, int rows, int columns)
 {
 	int code;
@@ -71,7 +70,7 @@ static int refresh(struct top *top, int rows, int columns)
 	                                      columns)
 	                  : page_of_recording(&top->page, top->db, &top->live, &top->snapshot, top->order,
 	                                      rows, columns);
-	/* A file that another process has locked for seconds is asked again at the next look. */
+	/* If another process has locked the file for seconds, the next look tries again. */
 	if (code && (code & 0xff) != SQLITE_BUSY)
 		return complain("top: %s: %s", top->live.path, sqlite3_errmsg(top->db));
 	return COMMAND_FINE;
@@ -176,7 +175,7 @@ static void move(struct top *top, int step)
 		top->first--;
 }
 
-/* What a key changes. False: it ends the command. `*looks`: the page is another one now. */
+/* Handles a key. False: it ends the command. *looks: the page is another one now. */
 static bool handle_key(struct top *top, enum screen_key key, char character, bool *looks)
 {
 	*looks = key == KEY_NONE || key == KEY_RESIZE || key == KEY_ENTER || key == KEY_ESCAPE ||

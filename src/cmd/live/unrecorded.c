@@ -47,7 +47,8 @@ static char *name_generated(const struct address_space *space, uint64_t address)
 	return perf_map_name(foreign->process, foreign->start_ns, address);
 }
 
-/* Its path here, if that is the same file, which is where its debug files are found; else through /proc. */
+/* Its path here, if that is the same file, because debug files are found by it; otherwise its path through
+ * /proc. */
 static const char *path_here(const struct target *target, const struct target_object *object,
                              char inside[PATH_MAX])
 {
@@ -178,7 +179,7 @@ static char *stack_from(const struct names *names, uint32_t first)
 	return sqlite3_str_finish(text);
 }
 
-/* The library that has the address; NULL: none of SQLite. */
+/* The library that contains the address; NULL: not a SQLite library. */
 static const struct sqlite_code *code_at(const struct taking *taking, uint64_t address)
 {
 	for (size_t i = 0; i < taking->codes->list.count; i++) {
@@ -242,8 +243,8 @@ static enum wait_cause cause_of_call(int call)
 
 #define SLEEP_FRAMES 8
 
-/* Whether SQLite itself sleeps, which it does before it tries to lock once more: a library's code calls libc.
- * In a program that contains SQLite, the name of SQLite's function tells it from the rest. */
+/* Whether SQLite itself sleeps, as it does before it tries to lock again: a library's code calls libc. In
+ * a program that contains SQLite, the name of SQLite's function distinguishes it from the program. */
 static bool is_sleep_of_sqlite(const struct taking *taking, const struct inspected_thread *thread,
                                const struct names *names)
 {
@@ -266,7 +267,7 @@ static enum wait_cause cause_of(const struct taking *taking, const struct inspec
 {
 	enum wait_cause cause = cause_of_call(thread->call);
 
-	/* After a stop the kernel continues three kinds of calls by another one. */
+	/* After a stop the kernel continues three kinds of calls through another call. */
 	if (thread->call == SYS_restart_syscall)
 		cause = strstr(name_of(names, 0), "nanosleep") ? WAIT_SLEEP
 		        : strstr(name_of(names, 0), "poll")    ? WAIT_POLL

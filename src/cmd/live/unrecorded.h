@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process that nobody records does at this moment, as tables: sql/live/unrecorded_tables.sql.
- *
- * Its threads are looked at by ptrace (cmd/attach/inspection.h), its files and locks in /proc.
+ * What a process that is not recorded does at this moment, as tables (sql/live/unrecorded_tables.sql).
+ * ptrace() shows its threads (cmd/attach/inspection.h), /proc its files and locks.
  */
 #pragma once
 

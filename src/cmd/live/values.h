@@ -10,7 +10,7 @@
 /* NULL: NULL. The text is copied. */
 void live_bind_text(sqlite3_stmt *row, const char *name, const char *text);
 
-/* Too large a number is the largest that SQLite has. */
+/* A number that is too large becomes the largest that SQLite has. */
 void live_bind_number(sqlite3_stmt *row, const char *name, uint64_t number);
 
 /* Inserts the row; `code` is the first SQLite result that is an error. */

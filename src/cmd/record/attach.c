@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof attach: records a running process for a time, and detaches from it.
- *
- * The process gets the recorder by ptrace() (cmd/attach/injection.h) and hands its ring over as one that
- * `record` has started. At the end it is called once more to take its hooks back.
+ * The process gets the recorder by ptrace() (cmd/attach/injection.h), and hands over its ring like a process
+ * that `record` has started. At the end, a second call removes the recorder's hooks.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -45,7 +44,7 @@ static const struct command_option options[] = {
 
 /* --- the call ------------------------------------------------------------------------------------ */
 
-/* All that the recorder reads of the environment. False: it is too long. */
+/* All that the recorder reads from the environment. False: it is too long. */
 static bool copy_environment(struct attach_request *request)
 {
 	size_t used = 0;
@@ -63,7 +62,8 @@ static bool copy_environment(struct attach_request *request)
 	return true;
 }
 
-/* Has the recorder begin (`ended` 0), or end what that command has begun; `sentence`: why it has not. */
+/* Starts the recorder (`ended` 0), or ends the recording that this command has started. sentence: the
+ * reason after an error. */
 static bool call(pid_t process, const char *library, pid_t ended, struct injection *injection,
                  char sentence[SENTENCE_SIZE])
 {
@@ -115,8 +115,8 @@ static bool attach(pid_t process, const char *library)
 	return done;
 }
 
-/* From all processes that are recorded for that command: the one that was attached, and those that it has
- * forked. Returns how many that was; `left`: how many others there are. */
+/* Detaches from all processes that are recorded for that command: the one that it attached to, and those
+ * that were forked since. Returns their number. left: how many remain. */
 static unsigned detach_once(pid_t command, const char *library, bool says, unsigned *left)
 {
 	DIR *processes = process_folder(0, NULL);
@@ -143,8 +143,8 @@ static unsigned detach_once(pid_t command, const char *library, bool says, unsig
 	return done;
 }
 
-/* Also from those that are forked meanwhile. The last of so many attempts, with a second between them, says
- * what is left. */
+/* Also detaches from processes that are forked meanwhile, with a second between two attempts. The last
+ * attempt reports the remaining processes. */
 static void detach(pid_t command, const char *library, unsigned attempts)
 {
 	unsigned left = 1;
@@ -159,7 +159,7 @@ static void detach(pid_t command, const char *library, unsigned attempts)
 
 /* --- if the command is killed -------------------------------------------------------------------- */
 
-/* A recorder whose command is gone would go on sampling, for nobody. */
+/* A recorder whose command has ended would continue to sample for no one. */
 struct kept {
 	pid_t command;
 	const char *library;
@@ -180,7 +180,7 @@ static void attach_found(void *library, pid_t process)
 		(void)attach(process, library);
 }
 
-/* Until the processes end, or the time is over, or a signal ends the command. */
+/* Waits until the processes end, the time is over, or a signal ends the command. */
 static void await_end(struct tree *tree, char *library, int signals, uint64_t limit_ns)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
@@ -217,7 +217,7 @@ static int take(const struct command_option *option, const char *value)
 	return recording_take(option, value);
 }
 
-/* -1: it is not a number of a process. */
+/* -1: not a process id. */
 static int parse_process(const char *text)
 {
 	char *end;

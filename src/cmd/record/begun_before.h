@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The statements that a process executes when `attach` comes. The recorder sees them from their next call on,
- * so the command names them.
+ * The statements that a process is executing when `attach` begins. The recorder sees them only from their
+ * next call on, so the command prints them.
  */
 #pragma once
 

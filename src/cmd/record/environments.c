@@ -15,8 +15,8 @@
 #include "base/text.h"
 #include "cmd/ui/process_files.h"
 
-/* The reader is held if it has been in one file for so long and sleeps uninterruptibly. If it only gets no
- * processor, it is runnable. */
+/* The reader is held if it has been in one file for this long and sleeps uninterruptibly. If it only lacks
+ * a processor, it is runnable. */
 #define HELD_MS 1000
 
 /* What the reader reports before it opens a file, and once more if that file has the line. */
@@ -25,7 +25,7 @@ struct report {
 	bool is_found;
 };
 
-/* Whether `wanted` is in the file. Of a stranger's process: none of it is kept. */
+/* Whether the file contains `wanted`. It may belong to a stranger's process, so nothing of it is kept. */
 static bool has_bytes(int fd, const char *wanted, size_t size)
 {
 	char bytes[16384] = { 0 }; /* the first 0 is before the first text */
@@ -114,8 +114,8 @@ static bool read_after(struct report *last, const char *wanted, size_t size)
 
 pid_t environments_find(const char *line)
 {
-	/* With the 0 that ends the text, and in place of the first byte the one that ends the text before it.
-	 */
+	/* Includes the 0 that ends the text, and, in place of the first byte, the 0 that ends the text
+	 * before it. */
 	char *wanted = text_format("-%s", line);
 	struct report last = { .process = 0 };
 

@@ -33,10 +33,10 @@
 static struct {
 	char *path;
 	int pipe;
-	char *text; /* what came until the first look: all, as the program has ended by then */
+	char *text; /* the lines until the first look, which are all, because the program has ended by then */
 } marks = { .pipe = -1 };
 
-/* Other users may write, too: a process may have given up its own. They cannot read. */
+/* Other users may write to it, because a process may have given up its own user. They cannot read it. */
 static bool open_pipe(void)
 {
 	if (mkfifo(marks.path, 0600))
@@ -91,8 +91,8 @@ static const char *read_marks(void)
 	return marks.text ? marks.text : "";
 }
 
-/* The next of these lines of one of these kinds, malloc'ed, and of which process; NULL: there is none. What
- * other users may have written is made fit for a terminal. */
+/* The next line of one of these kinds, malloc'ed, and the process that wrote it; NULL: there is none.
+ * Other users may have written it, so it is made safe for a terminal. */
 static char *next_mark(const char **lines, const char *kinds, long *process)
 {
 	while (**lines) {
@@ -182,7 +182,7 @@ static bool is_off(const char *variable, bool otherwise)
 	return value ? strcmp(value, "0") == 0 : otherwise;
 }
 
-/* Runs are counted where they are not logged, too. */
+/* Runs are also counted if they are not logged. */
 static bool has_counted(const char *path)
 {
 	sqlite3 *db = trace_file_open(path);
@@ -192,7 +192,7 @@ static bool has_counted(const char *path)
 	return counted;
 }
 
-/* The lines of processes that ran the same are the same. */
+/* Processes that ran the same program report the same line. */
 #define REFUSED_MAX 8
 
 bool explain_is_any_running(void)
@@ -239,7 +239,7 @@ bool explain_no_query(const char *path)
 {
 	int process = find_process();
 
-	/* A SQLite that is not followed may have run queries. */
+	/* An unfollowed SQLite may have run queries. */
 	if (!process && explain_refused("nothing was recorded"))
 		return true;
 	if (process)
@@ -300,8 +300,7 @@ static const char *find_interpreter(const unsigned char *file, size_t size)
 	return NULL;
 }
 
-/* A message that every copy of SQLite has in it, and programs that only use SQLite have
- * not. */
+/* A message that every copy of SQLite contains, and that programs which only use SQLite do not contain. */
 static bool has_sqlite_inside(const void *file, size_t size)
 {
 	static const char words[] = "malformed database schema";
@@ -309,14 +308,14 @@ static bool has_sqlite_inside(const void *file, size_t size)
 	return memmem(file, size, words, strlen(words)) != NULL;
 }
 
-/* The preload's options for AddressSanitizer are not asked for then. */
+/* AddressSanitizer then ignores the preload's options. */
 static bool has_own_link_order(const void *file, size_t size)
 {
 	return memmem(file, size, "__asan_default_options", 22) &&
 	       (memmem(file, size, "libasan.so", 10) || memmem(file, size, "libclang_rt.asan", 16));
 }
 
-/* malloc'ed; NULL: none of the files that processes had mapped. */
+/* malloc'ed; NULL: the processes had mapped no such file. */
 static char *find_object(void)
 {
 	const char *lines = read_marks();
@@ -340,8 +339,7 @@ static char *find_object(void)
 	return object;
 }
 
-/* SQLite that was translated has no functions to be watched. A Go program names the modules that
- * are in it, also stripped. */
+/* Translated SQLite has no functions to hook. A Go program names its modules, even if it is stripped. */
 static bool explain_translated(const char *path, const void *file, size_t size)
 {
 	static const struct {
@@ -363,7 +361,7 @@ static bool explain_translated(const char *path, const void *file, size_t size)
 	return false;
 }
 
-/* Packages of npm's with SQLite as WebAssembly, where Node looks for them. */
+/* npm packages with SQLite as WebAssembly, in the folders where node looks for them. */
 static bool explain_packages(void)
 {
 	static const char *const packages[] = { "sql.js", "node-sqlite3-wasm", "@sqlite.org/sqlite-wasm",
@@ -387,14 +385,14 @@ static bool explain_packages(void)
 	return false;
 }
 
-/* One that cannot be watched was refused, with the reason. */
+/* If the copy could not be hooked, a process has reported that with the reason. */
 static void explain_own_copy(const char *object)
 {
 	complain("%s contains its own copy of SQLite, which opened no database", object);
 	explain_packages();
 }
 
-/* Looks at the program's own file. False: that explains nothing. */
+/* Looks at the program's own file. False: the file explains nothing. */
 static bool explain_program(const char *path)
 {
 	struct stat status;
@@ -439,9 +437,9 @@ static bool explain_program(const char *path)
 #define PROGRAMS_MAX 6 /* that are named */
 
 struct programs {
-	char *names; /* "sh, env"; NULL: none has reported */
+	char *names; /* "sh, env"; NULL: no process has reported */
 	size_t named, more;
-	char last[64]; /* the name of the command's own process, at its newest report; "": it has sent none */
+	char last[64]; /* the name of the command's own process in its newest report; "": it sent none */
 };
 
 static void add_program(struct programs *programs, const char *name, long process)
@@ -480,7 +478,7 @@ static struct programs find_programs(void)
 	return programs;
 }
 
-/* What a program in another root needs: the end of the line. */
+/* What a program in another root needs; `line` is the beginning of the sentence. */
 static void explain_root(const char *line)
 {
 	char preload[PATH_MAX];

@@ -8,8 +8,8 @@
 
 struct losses;
 
-/* Makes the pipe to which recorded processes write what is to be said (recorder/mark.h), and
- * names it in the environment. A command_result. */
+/* Makes the pipe for the messages of recorded processes (recorder/mark.h), and names it in the
+ * environment. A command_result. */
 int explain_begin(void);
 /* Removes it, if there is one. */
 void explain_end(void);
@@ -20,17 +20,18 @@ bool explain_is_any_running(void);
 /* Whether some process had a SQLite library that could be recorded. */
 bool explain_has_sqlite(void);
 
-/* Adds what processes without a shared ring could not store, which is not counted elsewhere. */
+/* Adds what processes without a shared ring could not store, because nothing else counts it. */
 void explain_losses(struct losses *losses);
 
-/* Names each SQLite that was seen and is not followed, and why, after `before`. False: there was none. */
+/* Prints each SQLite that was seen and is not followed, with the reason, after `before`. False: there is
+ * none. */
 bool explain_refused(const char *before);
 
-/* Says what seccomp filters of recorded processes have left out. */
+/* Prints what seccomp filters of recorded processes have disabled. */
 void explain_confinement(const char *path);
 
-/* There is no query in the trace file: with a SQLite library, and without one in `program` and
- * what it started, which has ended so. True: explain_refused() has explained it. */
+/* Explains why the trace file has no query: with a SQLite library, or without one in `program`, which
+ * ended with `status`, and in the programs that it started. True: explain_refused() has explained it. */
 bool explain_no_query(const char *path);
-bool explain_not_attached(void); /* of a process that ran already */
+bool explain_not_attached(void); /* for a process that was already running */
 bool explain_no_sqlite(const char *program, int status);

@@ -50,7 +50,7 @@ int guest_process_open(int connection, uint64_t sent_ns, bool *is_asked)
 	*is_asked = process < 0;
 	if (*is_asked)
 		process = open_folder(peer.pid);
-	/* The number is another process's now. */
+	/* The number belongs to another process now. */
 	if (process >= 0 && began_ns(peer.pid) > sent_ns && has_same_clock(peer.pid)) {
 		close(process);
 		process = -1;
@@ -59,7 +59,7 @@ int guest_process_open(int connection, uint64_t sent_ns, bool *is_asked)
 	return process;
 }
 
-/* The first thread may have ended before the others: then it is a zombie. */
+/* The first thread may have ended before the others; it is a zombie then. */
 bool guest_process_has_ended(int folder)
 {
 	char text[512], state;

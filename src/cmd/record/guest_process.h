@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process at the other end of a connection, and when it has ended. A pidfd (Linux 5.3) becomes readable
- * then. An older kernel has the process's folder in /proc, which can be asked.
+ * The process at the other end of a connection, and whether it has ended. A pidfd (Linux 5.3) becomes
+ * readable then. With an older kernel, its folder in /proc shows it.
  */
 #pragma once
 

@@ -14,10 +14,10 @@
 #include "cmd/record/guest_process.h"
 #include "cmd/record/sockets.h"
 
-/* After a refused accept(): for want of descriptors. */
+/* The pause after accept() failed for lack of descriptors. */
 #define NAP_NS 10000000
 
-/* At the end: a process that comes again and again must not prolong it. */
+/* At the end, processes that connect again and again must not prolong it. */
 #define LAST_ROUNDS 16
 
 static struct {
@@ -54,7 +54,7 @@ static void accept_connections(void)
 	}
 }
 
-/* The number of descriptors, which are the guest's; -1: something else came, or nothing. */
+/* The number of descriptors, which now belong to the guest; -1: something else arrived, or nothing. */
 static int receive_message(int from, struct handover_message *received, struct guest *guest)
 {
 	union handover_control control;
@@ -118,7 +118,7 @@ static bool list_polled(void)
 	return true;
 }
 
-/* False: nobody came, or the end did. `patience` NULL: waits for either. */
+/* False: no process connected, or the end came. patience NULL: waits for either. */
 static bool serve(const struct timespec *patience)
 {
 	size_t kept = 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queryprof record: runs an unchanged program with its queries sampled.
- *
- * The program gets a preload and its settings by the environment, and so do the
- * programs that it starts; all write to one trace file. Everything that could be wrong
- * on the command's side is found before it starts.
+ * The program gets a preload and its settings through the environment, and so do the programs that it starts.
+ * All of them write to one trace file. The command checks everything on its own side before it starts the
+ * program.
  */
 #include "cmd/line/command.h"
 #include "cmd/ui/program.h"
@@ -39,7 +38,7 @@ static int set_preload(void)
 		                "in " QUERYPROF_LIBDIR " from there");
 	if (strpbrk(preload, ": "))
 		return complain("record: %s: a path with a blank or a colon cannot be preloaded", preload);
-	/* Last: some preloads must come first, and none of them defines queryprof's functions. */
+	/* Last, because some preloads must come first, and none of them defines queryprof's functions. */
 	if (asprintf(&both, "%s%s%s", others ? others : "", others && *others ? ":" : "", preload) < 0 ||
 	    setenv("LD_PRELOAD", both, 1))
 		return complain("record: out of memory");

@@ -91,7 +91,7 @@ static int set(const char *name, const char *value, const char *option)
 	return code;
 }
 
-/* Better here than the library's default, unless the environment has a value. */
+/* Defaults of the commands, which differ from the library's. A value in the environment takes precedence. */
 static int set_defaults(void)
 {
 	static const struct {
@@ -152,8 +152,7 @@ int recording_take(const struct command_option *option, const char *value)
 
 /* --- the recorder --------------------------------------------------------------------- */
 
-/* Another version would take the settings otherwise, or refuse the trace file, without
- * a message. */
+/* Another version would read the settings differently, or refuse the trace file, without a message. */
 static bool is_ours(const char *library)
 {
 	struct stat status;
@@ -191,17 +190,17 @@ int recording_find_library(char *library)
 	snprintf(filters, sizeof(filters), "%d", filters_here());
 	snprintf(flag, sizeof(flag), "%u", switch_flag_test());
 	if (setenv(FILTERS_VARIABLE, filters, 1) ||
-	    setenv(SWITCH_FLAG_VARIABLE, flag, 0)) /* a test may have said no */
+	    setenv(SWITCH_FLAG_VARIABLE, flag, 0)) /* an earlier check may have refused it */
 		return complain("%s: out of memory", recording_command);
 	return COMMAND_FINE;
 }
 
 /* --- the trace file ------------------------------------------------------------------- */
 
-/* The command does not remove a file that is no trace file. */
+/* The command does not remove a file that is not a trace file. */
 static int set_existing_aside(const char *path)
 {
-	sqlite3 *db = trace_file_open_tables(path); /* complains if it is no trace file */
+	sqlite3 *db = trace_file_open_tables(path); /* complains if it is not a trace file */
 
 	if (!db)
 		return COMMAND_FAILED;
@@ -212,7 +211,7 @@ static int set_existing_aside(const char *path)
 	return replaced_file_set_aside(path, recording_path);
 }
 
-/* No file, or what a record left that could not write to it. */
+/* No file, or the remains of a `record` that could not write to it. */
 static bool is_empty(const char *path)
 {
 	struct stat status;
@@ -220,7 +219,7 @@ static bool is_empty(const char *path)
 	return stat(path, &status) ? errno == ENOENT : S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
-/* What an older recording has left in the file. */
+/* Files that an older recording has left. */
 static int read_before(struct recording *recording, const struct database_limits *limits, char **error)
 {
 	struct database database;
@@ -254,7 +253,7 @@ int recording_begin(struct recording *recording)
 		return COMMAND_FAILED;
 	}
 	recording->is_open = true;
-	/* A recording that grows by mistake shows the sum of two. */
+	/* A recording that is added to a file by mistake shows the sum of both. */
 	if (!recording->is_new && !append && !recording_quiet)
 		complain("%s: %s exists, so this recording is added to it (--new replaces the file, "
 		         "--append omits this message)",
@@ -274,7 +273,7 @@ void recording_watch(const struct recording *recording)
 	free((char *)store.path);
 }
 
-/* An empty file is of no use. */
+/* An empty file is useless. */
 void recording_remove(const struct recording *recording)
 {
 	if (recording->is_new)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `record` and `attach` have in common: their options, the settings that processes get, and the trace
- * file.
+ * The common part of `record` and `attach`: their options, the settings for processes, and the trace file.
  */
 #pragma once
 
@@ -16,30 +15,31 @@ struct recording {
 	const char *path;
 	bool is_new;
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
-	int64_t before; /* the newest process that it knows */
+	int64_t before; /* the newest process in the file */
 	int64_t runs_before; /* that were counted */
 	struct collection *collection;
 };
 
-/* The name of the command that complains, and the options that were given. */
+/* The name of the command in complaints, and its options. */
 extern const char *recording_command;
 extern const char *recording_quiet, *recording_no_symbols;
-extern const char *recording_path; /* of the trace file, as given */
+extern const char *recording_path; /* the path of the trace file, as given */
 extern const struct command_option recording_options[];
 
-/* Takes one of those with a value. Then sets the settings that have none. A command_result, both. */
+/* Takes an option with a value. The second one then sets the remaining settings. Both return a
+ * command_result. */
 int recording_take(const struct command_option *option, const char *value);
 int recording_prepare(void);
 
-/* The recorder's file, which is this build's; `library` has room for PATH_MAX. What processes must know of
- * this one is in the environment then. A command_result. */
+/* Finds the recorder's file of this build; `library` has room for PATH_MAX. Puts what processes need from
+ * this command into the environment. A command_result. */
 int recording_find_library(char *library);
 
-/* Makes the trace file, because a file that cannot be written is to be known before hours of work, not after;
- * takes note of what is refused, and begins to push. A command_result; recording_undo() in both cases. */
+/* Makes the trace file before hours of work, so that an error is known early; records refusals, and begins
+ * to push. A command_result; recording_undo() in both cases. */
 int recording_begin(struct recording *recording);
 
-/* Begins to store: see rings_watch(). */
+/* Begins to store (see rings_watch()). */
 void recording_watch(const struct recording *recording);
 
 /* Removes the trace file, if it was made for this recording. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread polls the pidfds of the processes whose rings it holds, and looks at the rings, and at processes
- * without a pidfd, at times. Nothing that a process does, or leaves undone, makes it wait.
+ * One thread polls the pidfds of the processes whose rings it holds. From time to time it looks at the rings,
+ * and at processes without a pidfd. No process can make it wait.
  */
 #include "cmd/record/rings.h"
 
@@ -20,17 +20,18 @@
 #include "cmd/record/listener.h"
 #include "handover/shared_ring.h"
 
-/* A process that was killed together with the command may take so long to be gone. */
+/* The time that a process killed together with the command may take to end. */
 #define END_NS 200000000ull
 
-/* Between two looks at the rings, by what the last one found. */
+/* Between two looks at the rings, depending on what the last look found. */
 static const uint64_t pauses[] = {
 	[LOAD_NONE] = 100000000,
 	[LOAD_SOME] = 50000000,
 	[LOAD_HIGH] = 5000000,
 };
 
-/* Few records wait so long in the ring: a transaction costs milliseconds, whatever is in it. */
+/* A few records may wait in the ring this long, because a transaction costs milliseconds, whatever is in
+ * it. */
 #define STORE_NS 500000000
 
 /* While processes run that have no SQLite yet. */
@@ -89,7 +90,7 @@ static void end(struct held *held)
 
 /* --- rings ----------------------------------------------------------------------------- */
 
-/* Stores what is there now. Returns the time until the next look. */
+/* Stores the present records. Returns the time until the next look. */
 static uint64_t store_rings(void)
 {
 	enum recorded_load most = LOAD_NONE;
@@ -121,7 +122,8 @@ static bool list_polled(bool ending)
 	return true;
 }
 
-/* Those that are gone; the others stay in the list. A poll that found nothing has left all results 0. */
+/* Finds the guests that have ended; the others stay in the list. A poll that found nothing has left all
+ * results 0. */
 static void end_guests(void)
 {
 	size_t kept = 0;
@@ -146,7 +148,7 @@ static void serve(void)
 		listener_take(take);
 }
 
-/* Until the eventfd says so, and then until no process is left, or for a moment. */
+/* Until the eventfd is written, and then until no process is left, or for a moment. */
 static void *watch(void *unused)
 {
 	uint64_t until = UINT64_MAX, now = clock_ns(CLOCK_MONOTONIC);
@@ -198,7 +200,7 @@ void rings_watch(const char *path, int64_t max_bytes)
 		listener_begin();
 }
 
-/* No connection stays open but the one that is kept: one of SQLite's is its own process's. */
+/* Closes all connections except the kept one, because an SQLite connection belongs to its own process. */
 struct collection *rings_finish(void)
 {
 	listener_end();
@@ -217,7 +219,7 @@ size_t rings_left(void)
 	return rings.guests.count;
 }
 
-/* A process of its own: nobody waits for it, and no terminal's signal reaches it. */
+/* A separate process, which no process waits for and no signal of the terminal reaches. */
 static bool daemonize(void)
 {
 	pid_t child = fork();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets to which the processes of a recording bring their rings (handover/handover.h).
+ * The sockets through which the processes of a recording hand over their rings (handover/handover.h).
  */
 #pragma once
 
@@ -14,14 +14,14 @@ struct sockets {
 	struct sockaddr_un path;         /* of the one in the file system */
 };
 
-/* Opens them and names them in the environment. False: there is none. */
+/* Opens them and names them in the environment. False: there is no socket. */
 bool sockets_open(struct sockets *sockets);
 
-/* Whoever connects is told that this process listens: it may be a fork of the one that opened them. */
+/* Tells clients that this process listens, because it may be a fork of the one that opened the sockets. */
 void sockets_own(const struct sockets *sockets);
 
-/* From here on nobody can connect. A connection that was made before can still be accepted. */
+/* From here on no process can connect. Earlier connections can still be accepted. */
 void sockets_shut(const struct sockets *sockets);
 
-/* Removes what is in the file system. */
+/* Removes the socket from the file system. */
 void sockets_remove(const struct sockets *sockets);

@@ -25,25 +25,25 @@
 	10 /* a script waits for it, and the file may have grown for months, or be a stranger's */
 
 #define FINDINGS_MAX 4
-/* The end of the recording does not wait for findings: they are made of few rows only, and within this time.
- * They cost 70 ms of CPU time, and a program with fewer samples hardly took more. */
+/* The end of the recording does not wait for findings, so they are made of few rows only, and within this
+ * time. They cost 70 ms of CPU time, more than most programs with fewer samples. */
 #define FINDINGS_SAMPLES 20
 #define FINDINGS_ROWS 50000
 #define FINDINGS_SECONDS 1
 
 struct summary {
-	sqlite3_int64 samples, queries, processes, runs; /* queries: those that have a row */
+	sqlite3_int64 samples, queries, processes, runs; /* the runs with a row */
 	struct losses losses;
 	char *programs;  /* " (python3 app.py, sqlite3)"; NULL: too many, or not known */
-	char *plans;     /* which statements have none, NULL: not known, or all have one */
+	char *plans;     /* which statements have no plan; NULL: not known, or all have one */
 	char *callers;   /* whose programs' lines are not known, NULL: of none */
 	bool has_stacks; /* of any recording: there are names to look up */
 	bool is_late;    /* and its numbers are not known */
 	bool is_damaged; /* which was said */
 };
 
-/* Takes note of how a statement on the file has ended. Its head was in order: if the statement fails,
- * another process has changed its tables. */
+/* Records how a statement on the file ended. The file's header was right, so if the statement fails,
+ * another process has changed the tables. */
 static void note_end(sqlite3 *db, int code, struct summary *summary)
 {
 	if (code == SQLITE_INTERRUPT)
@@ -107,8 +107,8 @@ static void sum_callers(sqlite3 *db, const struct recording *recording, struct s
 	sqlite3_finalize(row);
 }
 
-/* The file's tables. For a short recording SQLite's parsing of the schema takes more time than all else: the
- * collector's connection has done that. */
+/* Opens the file's tables. For a short recording, SQLite's parsing of the schema takes more time than
+ * everything else, and the collector's connection has done that. */
 static sqlite3 *open_tables(const struct recording *recording)
 {
 	sqlite3 *kept = collection_kept(recording->collection);
@@ -131,7 +131,7 @@ static bool summarize(const struct recording *recording, struct summary *summary
 	if (!db)
 		return false;
 	progress_limit(SUMMARY_SECONDS);
-	/* First: a loss is also reported if the rest cannot be counted. */
+	/* First, so that a loss is reported even if the rest cannot be counted. */
 	sum_losses(db, recording, summary);
 	code = sqlite3_prepare_v2(db, sql_record_summary, -1, &row, NULL);
 	if (row)
@@ -189,8 +189,8 @@ static void tell_finding(const char *line)
 	complain("%s", line);
 }
 
-/* In at most five lines. None of them if that takes too long: the findings are in the file. Nothing if the
- * file has other recordings, too. */
+/* Prints at most five lines; none if that takes too long, because the findings are in the file; and none
+ * if the file has other recordings. */
 static void tell_findings(const struct recording *recording, const struct summary *found)
 {
 	const struct selection all = { 0 };
@@ -222,7 +222,7 @@ static void tell_content(const struct recording *recording, const struct summary
 	tell_findings(recording, found);
 }
 
-/* Nobody may read a terminal when they end. */
+/* No one may read a terminal when they end. */
 static void tell_left(size_t left)
 {
 	complain("%zu process%s, and recording continues until %s. To see what was stored and lost by then: "

@@ -6,9 +6,9 @@
 
 #include "cmd/record/recording.h"
 
-/* Adds names to the trace file, and prints what it has. `program` that ended with `status`, as waitpid()
- * gives it; NULL: none did. */
+/* Adds names to the trace file, and prints a summary. `program` ended with `status`, as waitpid() returns
+ * it; NULL: none did. */
 void summary_print(const struct recording *recording, const char *program, int status);
 
-/* Adds names to it later, when processes have ended that went on. */
+/* Adds names later, after the remaining processes have ended. */
 void summary_embed_later(const char *path);

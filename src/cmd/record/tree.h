@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process and all its descendants, as /proc shows them. If the parent of a process has ended, /proc names
- * another parent, so a process that was found once stays known.
+ * A process and all its descendants in /proc. If the parent of a process has ended, /proc names another
+ * parent, so a process that was found once stays known.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ struct tree {
 /* The process that the tree begins with, or one of those found. False: no memory. */
 bool tree_add(struct tree *tree, pid_t process);
 
-/* Calls `found` with each process below the known ones that is not known and has SQLite mapped: a file with
- * "sqlite" in its name. It is known afterwards. */
+/* Calls `found` for each new process below the known ones that has SQLite mapped: a file with "sqlite" in
+ * its name. The process is known afterwards. */
 void tree_search(struct tree *tree, void (*found)(void *context, pid_t process), void *context);
 
 /* Whether any that is known still runs. */
