@@ -16,8 +16,8 @@ uint64_t ledger_read(enum ledger_counter which)
 	return sum;
 }
 
-/* All counters, of about now: between two of them a handler may run. Each slot once: with thousands of
- * threads each look at one is a cold one. */
+/* All counters, of about this moment: a handler may run between two of them. Reads each slot once, because
+ * with thousands of threads each read misses the cache. */
 static void ledger_sum(uint64_t counters[LEDGER_COUNTERS])
 {
 	uint32_t slots = slots_count();

@@ -8,11 +8,11 @@
 
 #include "wire/ledger.h"
 
-/* The sum over all threads there ever were. */
+/* The sum over all threads that have ever existed. */
 uint64_t ledger_read(enum ledger_counter which);
 
-/* All counters, of one moment: what the signals became adds up to the signals. Handlers that run
- * meanwhile have it read again, a hundred times at most. */
+/* All counters at one moment, so that the results of signals add up to the signals. Reads again if
+ * handlers run meanwhile, a hundred times at most. */
 void ledger_read_all(uint64_t counters[LEDGER_COUNTERS]);
 
 /* In a forked child: all counters start again from 0. No handler may run. */

@@ -43,8 +43,7 @@ void open_runs_note_user_id(void);
 
 /* --- in the other process, which has a copy ------------------------------------------------------------ */
 
-/* What is known of the run with this key. Texts are in the copy; NULL: not known. False: the run
- * is not open. */
+/* The data of the run with this key. Texts are in the copy; NULL: not known. False: the run is not open. */
 struct open_run_texts {
 	const char *text, *database, *library, *query_id;
 	bool is_cut; /* the text */
@@ -61,7 +60,7 @@ struct open_run_view {
 };
 bool open_runs_next(void *memory, uint32_t *from, struct open_run_view *view);
 
-/* How long the session's open runs have been in calls. */
+/* How long the session's open runs have been inside calls. */
 uint64_t open_runs_executed_ns(const void *memory, uint32_t session, uint64_t until_ns);
 
 /* Whether a run is, or was, open long enough for a row at `until_ns` (CLOCK_MONOTONIC). */
@@ -69,5 +68,5 @@ bool open_runs_has_remains(const void *memory, uint64_t until_ns);
 
 bool open_runs_had_user_ids(const void *memory);
 
-/* Writes each of them into the ring, once for a copy. False: the ring has no space for the next one. */
+/* Writes each of them into the ring, once for each copy. False: the ring has no space for the next one. */
 bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring);

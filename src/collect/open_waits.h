@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits that have not ended, in memory that another process also holds (handover/shared_ring.h). A
- * thread that never returns from a call has no sample of it. When the process has ended, the other
- * process writes the sample, and what is known of the query.
- *
- * The thread keeps its wait there in any case (wire/wait.h). It writes down the waiting query at the
- * query's first wait.
+ * Waits that have not ended, in memory that another process also holds (handover/shared_ring.h). A thread
+ * that never returns from a call has no sample of it. When the process has ended, the other process writes
+ * that sample, and the data of the query.
+ * The thread keeps its wait there in any case (wire/wait.h). It records the waiting query at the query's
+ * first wait.
  */
 #pragma once
 
@@ -26,13 +25,13 @@ size_t open_waits_bytes(void);
  * again. */
 void open_waits_attach(void *memory);
 
-/* In a forked child that gets no such memory: the waits are in the threads' slots. */
+/* In a forked child that gets no such memory: the waits are in the threads' slots again. */
 void open_waits_detach_in_child(void);
 
 /* The memory in which the thread of this slot keeps its wait. */
 struct wait_now *open_waits_find(struct thread *thread);
 
-/* The lower half of the key of the thread's newest query, which it is inside of; 0: of none. */
+/* The lower half of the key of the newest query that the thread is inside; 0: none. */
 static inline uint64_t thread_newest_query(const struct thread *thread)
 {
 	uint32_t nesting = thread->nesting;
@@ -48,8 +47,8 @@ void open_waits_describe(struct thread *thread);
 /* The process is about to become another program: no wait lasts longer. */
 void open_waits_before_exec(void);
 
-/* Code of SQLite: what waits elsewhere is a function of the host's. No distinction is
- * made until there is such code. */
+/* Adds code of SQLite. A wait in other code belongs to a function of the host. Until there is such code,
+ * no distinction is made. */
 void open_waits_add_engine(uintptr_t start, uintptr_t end);
 bool open_waits_is_hosts(const void *caller);
 
@@ -75,11 +74,11 @@ bool open_waits_next_lock(const void *memory, uint32_t *from, struct open_lock *
 size_t open_waits_front_bytes(void);
 size_t open_waits_used_bytes(const void *memory);
 
-/* Clears in the copy what differs between an earlier copy and a later one: it may be of two waits. Returns
- * how many these are. */
+/* Clears in the copy the entries that differ between an earlier copy and a later one, because each may be
+ * a mixture of two waits. Returns their number. */
 uint32_t open_waits_keep_steady(void *copy, const void *earlier, const void *later);
 
-/* What the thread that waits for the run with this key waits for, of a copy. */
+/* The wait of the thread that runs the run with this key, in a copy. */
 struct open_wait_view {
 	uint32_t thread_id;
 	uint32_t cause;   /* enum wait_cause, of the call that it is inside of; 0: it waits in none */
@@ -91,6 +90,6 @@ struct open_wait_view {
 };
 bool open_waits_find_run(const void *memory, struct query_key key, struct open_wait_view *view);
 
-/* Writes into the ring what waited, as far as there is room. `generation`: of the code map, the
- * newest one. Returns how many samples had no room. */
+/* Writes the waits into the ring, while there is room. generation: of the newest code map. Returns how
+ * many samples had no room. */
 uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);

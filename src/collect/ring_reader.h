@@ -40,7 +40,7 @@ void ring_pass(struct ring *ring);
 /* The bytes of the passed records. */
 size_t ring_passed(const struct ring *ring);
 
-/* The records that were passed are stored, or lost: frees their room. */
+/* The passed records are stored or lost: frees their space. */
 void ring_release(struct ring *ring);
 
 /* One record passed and released. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire/ring_layout.h explains why an uncommitted record can be recognised. A host that crashed may
- * have overwritten anything, so no header is believed that leads out of the reserved space.
- *
+ * wire/ring_layout.h explains how an uncommitted record is recognised. A host that crashed may have
+ * overwritten anything, so a header that leads out of the reserved space is not trusted.
  * No other thread has the copy, so all orders are relaxed.
  */
 #include "collect/ring_remains.h"
@@ -89,7 +88,7 @@ bool ring_remains_copy(struct ring *ring, ring_copy_function copy, void *context
 
 /* The first pass shows which records are committed. The second pass copies all of these, because a
  * copy may read a payload before its header. The second copy is the one that is checked. */
-__attribute__((no_sanitize("thread"))) /* it knows no fences */
+__attribute__((no_sanitize("thread"))) /* which does not support fences */
 bool
 ring_remains_copy_committed(struct ring *ring, ring_copy_function copy, void *context)
 {

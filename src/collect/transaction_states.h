@@ -24,7 +24,7 @@ extern struct shared_entries transaction_states;
  * there is no further one. */
 const struct transaction_state *transaction_states_next(void *copy, uint32_t *from);
 
-/* A transaction of a running process is published when it has been open for so long. */
+/* How long a transaction of a running process must be open before it is published. */
 #define OPEN_TRANSACTION_PUBLISHED_NS 100000000ull
 
 /* Whether one is open long enough for a row at `until_ns` (CLOCK_MONOTONIC). `is_ended`: the process is gone.

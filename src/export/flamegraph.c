@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph to look at in a browser: one HTML file with all that it needs. The
- * page (page/) is bundled with its libraries when queryprof is built; here only the
- * data are put into it, as tables in JSON that page/tree.mjs explains.
- *
+ * A flame graph for the browser: one HTML file with everything that it needs. The page (page/) is bundled
+ * with its libraries when queryprof is built. This code only inserts the data, as JSON tables that
+ * page/tree.mjs explains.
  * A build without node and npm has no page; the format is `missing` then.
  */
 #include <inttypes.h>
@@ -27,7 +26,7 @@ extern const char flame_graph_page[], flame_graph_page_end[];
 
 static const char data_marker[] = "@DATA@";
 
-/* Its own texts may be gone before it is written. */
+/* The original texts may be gone before these are written. */
 struct query {
 	bool is_there;
 	uint32_t statement, side;
@@ -42,7 +41,7 @@ struct program {
 	int64_t value;
 };
 
-/* What samples under the same labels have in common, with numbers. */
+/* The common data of samples under the same labels, with numbers. */
 struct labelled {
 	const struct export_labels *labels; /* NULL: not known yet */
 	const struct export_labels *part;   /* stands for all of a run that are the same here */
@@ -95,7 +94,7 @@ struct writer {
 
 /* --- queries --------------------------------------------------------------------- */
 
-/* By id and statement: an id of the user's own may be that of several. */
+/* By id and statement, because an id that the user sets may belong to several. */
 static struct hash query_key(const struct export_labels *labels)
 {
 	const struct hash id = hash_bytes(labels->query_id, strlen(labels->query_id));
@@ -204,7 +203,7 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 	struct export_sample bare = *sample;
 	struct sums *sums = find_sums(writer, sample->trace_type);
 
-	/* The order is that of the type that is shown at first. */
+	/* Ordered by the type that is shown first. */
 	bare.value = sample->is_other ? 0 : sample->value;
 	if (!of || !sums)
 		return false;
@@ -330,7 +329,7 @@ static void write_nodes(const struct writer *writer)
 	fputs("],\n", writer->out);
 }
 
-/* Each an object in a text: the page must not be at the mercy of what a file calls one. */
+/* Each as an object in a text, so that a stranger's file cannot affect the page. */
 static bool write_sets(const struct writer *writer)
 {
 	bool fine = true;
@@ -347,7 +346,7 @@ static bool write_sets(const struct writer *writer)
 	return fine;
 }
 
-/* Two modules of one path, as an old and a new version are, are two here. */
+/* Two modules with the same path, such as an old and a new version, are two here. */
 static bool write_functions(const struct writer *writer)
 {
 	VECTOR(const struct export_module *) modules = { 0 };
@@ -406,7 +405,7 @@ static bool write_queries(struct writer *writer)
 	return fine;
 }
 
-/* Times in ms: a number of JavaScript has not room for ns. */
+/* Times in ms, because a number of JavaScript cannot hold ns. */
 static void write_title(const struct writer *writer)
 {
 	fputs("\"times\":[", writer->out);
@@ -438,7 +437,7 @@ static void begin_data(struct writer *writer)
 	fputs(",\n\"samples\":[", writer->out);
 }
 
-/* The samples are written before: they make the nodes, which make the functions. */
+/* The samples are written first, because they make the nodes, which make the functions. */
 static bool end_data(struct writer *writer)
 {
 	fputs("],\n", writer->out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions for formats that put the places within a function together: one for
- * each name and file, numbered from 0 as they come.
+ * Functions, for formats that ignore where in a function a stack is: one for each name and file, numbered
+ * from 0 in their order.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples by statement: all runs of one together, which may be thousands. Queries
- * that differ only in literals are one statement.
+ * Samples by statement: all runs of a statement together, which may be thousands. Queries that differ only in
+ * literals are one statement.
  */
 #pragma once
 
@@ -26,7 +26,8 @@ struct groups {
 /* The number of the labels' group, or GROUPS_NO_MEMORY. */
 uint32_t groups_find(struct groups *groups, const struct export_labels *labels);
 
-/* Adds the sample to its group, for writers whose labels stay; the group's number, or GROUPS_NO_MEMORY. */
+/* Adds the sample to its group, for writers that keep all labels. Returns the group's number, or
+ * GROUPS_NO_MEMORY. */
 uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 
 /* The groups' numbers, the one with the largest value first; malloc'ed, NULL: no

@@ -207,7 +207,7 @@ static bool write_sum(void *to, const struct sums *sums, struct sum sum)
 	return true;
 }
 
-/* What is known of the samples that have ended. */
+/* The data of the samples that have ended. */
 static bool flush_json(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;
@@ -232,7 +232,7 @@ static bool flush_json(void *of, int64_t now_ns, size_t *left)
 	return !ferror(writer->out);
 }
 
-/* A member of the whole: the table's items, a line each. */
+/* A member of the outermost object: the table's items, one per line. */
 #define WRITE_TABLE(writer, name, size, item_at, write_item)                                                 \
 	do {                                                                                                 \
 		fputs(",\n\"" name "\":[", (writer)->out);                                                   \

@@ -316,7 +316,7 @@ size_t names_find_interpreter(const struct export_stack *stack)
 
 		if (found != SIZE_MAX && module && !strncmp(module->name, "libqueryprof", 12))
 			break;
-		/* Where the interpreter has no name, its caller has. */
+		/* If the interpreter has no name, its caller has one. */
 		if (is_function(frame, "sqlite3VdbeExec"))
 			found = i + 1;
 		else if (found != i && i > 0 && is_function(frame, "sqlite3_step"))

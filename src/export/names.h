@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as writers take them: from the addresses of a stack to functions, files
- * and lines, each worked out once.
+ * Stacks for writers: functions, files and lines instead of addresses, each looked up once.
  */
 #pragma once
 
@@ -15,8 +14,8 @@ struct names;
 struct names *names_create(bool inlines);
 void names_free(struct names *names);
 
-/* From now on stacks are of that address space, which stays as long as it is the current
- * one. Names from others stay as they are, and numbers go on. */
+/* Begins stacks of that address space, which must exist while it is the current one. Names of earlier
+ * spaces remain, and numbers continue. */
 void names_enter(struct names *names, const struct address_space *space);
 
 /* The frame at an address of the current space. NULL: no memory. */
@@ -26,14 +25,13 @@ const struct export_frame *names_frame(struct names *names, uint64_t address);
  * and calls once a stack. NULL: no memory, or with *bad no such array. */
 const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad);
 
-/* The stack with `count` frames more, functions of these names, leaf first, in place of its frames from `at`
- * to before `end`, which may be `at`, too; both are at most its count. The names are kept ones. NULL: no
- * memory. */
+/* A copy of the stack in which `count` frames, functions of these names, leaf first, replace its frames
+ * from `at` to before `end`. `end` may equal `at`, and neither exceeds the stack's count. Names must be
+ * kept ones. NULL: no memory. */
 const struct export_stack *names_replace(struct names *names, const struct export_stack *stack, size_t at,
                                          size_t end, const char *const *functions, size_t count);
 
-/* A sample has this stack: it, its frames and their modules get their numbers. Others are parts of stacks
- * only. */
+/* A sample has this stack. Numbers the stack, its frames and their modules; other stacks are only parts. */
 void names_use(struct names *names, const struct export_stack *stack);
 
 /* The number of the frame that calls SQLite's interpreter for the innermost query of a stack, SIZE_MAX: none

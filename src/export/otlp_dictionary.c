@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces that follow each other are one message where all fields are repeated: so the dictionary grows
- * item by item.
+ * Consecutive pieces in which all fields are repeated form one message, so the dictionary grows item by item.
  */
 #include "export/otlp_dictionary.h"
 
@@ -105,7 +104,7 @@ int32_t otlp_dictionary_attribute(struct otlp_dictionary *dictionary, const char
 	return number;
 }
 
-/* The place of what has the number in a table of numbers; NULL: no memory. */
+/* The place for this number in a table of numbers; NULL: no memory. */
 static int32_t *number_slot(struct otlp_dictionary *dictionary, struct otlp_numbers *numbers, uint32_t number)
 {
 	int32_t *at = vector_at(&numbers->list, number);

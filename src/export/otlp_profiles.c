@@ -33,7 +33,7 @@ struct part {
 	uint32_t size;
 };
 
-/* What is known of labels. */
+/* Data of labels. */
 struct labelled {
 	const struct export_labels *labels; /* NULL: nothing */
 	struct part attributes;
@@ -152,8 +152,8 @@ static void add_set(struct writer *writer, const struct export_labels *labels)
 	label_pairs_free(&own);
 }
 
-/* What many labels have is looked up once: attributes that follow from a text and a number. Equal texts are
- * one text, see names.h. */
+/* Attributes that many labels share, which follow from a text and a number, are looked up once. Equal
+ * texts are one text, see names.h. */
 static void add_shared(struct writer *writer, const struct export_labels *labels, const char *text,
                        int64_t number, void (*add)(struct writer *writer, const struct export_labels *labels))
 {
@@ -401,7 +401,7 @@ static size_t size_with_head(size_t size)
 	return 1 + protobuf_size(size) + size;
 }
 
-/* A message without the samples, which are by far its largest part, in pieces: each is packed by itself. */
+/* A message without the samples, which are by far its largest part, in pieces that are packed one by one. */
 struct pieces {
 	Otlp__ResourceProfiles resource;
 	Otlp__ScopeProfiles scope;
@@ -465,7 +465,7 @@ static void write_process(struct writer *writer, struct process *process)
 	otlp_resource_free(&resource);
 }
 
-/* Writes all samples, and forgets what is known of labels. */
+/* Writes all samples, and forgets the data of their labels. */
 static void write_profiles(struct writer *writer)
 {
 	order_events(writer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of the same stack and labels, summed up. There may be nearly as many sums as samples, so these are
- * small, and those whose labels have ended can be flushed.
+ * Sums of samples with the same stack and labels. There may be nearly as many sums as samples, so a sum is
+ * small, and sums whose labels have ended can be flushed.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ static inline size_t sums_count(const struct sums *sums)
 
 struct sum sums_at(const struct sums *sums, size_t index);
 
-/* Of a sum that was not forgotten. */
+/* For a sum that was not flushed. */
 static inline const struct export_stack *sums_stack(const struct sums *sums, struct sum sum)
 {
 	return sums->stacks.items[sum.stack];
@@ -43,9 +43,9 @@ static inline const struct export_labels *sums_labels(const struct sums *sums, s
 	return sums->labels.items[sum.labels];
 }
 
-/* Hands on the sums whose labels have no sample from that time on, INT64_MAX: all, and forgets them.
- * by_stack: those of a stack together, so that what is made of it is at hand, and compresses well; else as
- * they came. False: no memory, or `take` has returned false. */
+/* Passes on the sums whose labels have no sample from that time on (INT64_MAX: all), and forgets them.
+ * by_stack: sums of a stack together, so that their common data is at hand and compresses well; otherwise
+ * in their order of arrival. False: no memory, or `take` returned false. */
 bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
                 bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context);
 

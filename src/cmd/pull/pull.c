@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof pull: writes a trace file of what `queryprof push` has sent to ClickHouse.
- *
- * Each table is one request (sql/pull), whose rows go into a temporary table of the same name;
- * sql/pull/load.sql makes a trace file of them. The server selects by host, service, statement, id
- * and time, as its tables are ordered.
+ * queryprof pull: writes a trace file from data that `queryprof push` sent to ClickHouse.
+ * Each table is one request (sql/pull). Its rows go into a temporary table of the same name, and
+ * sql/pull/load.sql makes a trace file of these tables. The server selects by host, service, statement, id
+ * and time, because its tables are ordered by them.
  */
 #include "cmd/line/command.h"
 
@@ -31,7 +30,7 @@
 #include "store/file/database.h"
 #include "store/file/schema.h"
 
-#define SAMPLES_MAX INT64_C(5000000) /* near a gigabyte, and a minute */
+#define SAMPLES_MAX INT64_C(5000000) /* about a gigabyte and a minute */
 #define REQUEST_TIMEOUT_S 600
 
 static const char *out_path = TRACE_FILE_DEFAULT, *credentials, *authorities;
@@ -129,7 +128,7 @@ static void write_text(FILE *to, const char *text)
 	fputc('\'', to);
 }
 
-/* Hashes that begin with those hexadecimal digits. */
+/* Hashes that begin with these hexadecimal digits. */
 static void write_statement(FILE *to, const char *digits)
 {
 	size_t count = strlen(digits);
@@ -139,8 +138,9 @@ static void write_statement(FILE *to, const char *digits)
 	        first | (count < 16 ? UINT64_MAX >> (4 * count) : 0));
 }
 
-/* The conditions by which the server selects, each after " AND": the host and the service; the statement, if
- * `by_statement`; id and time, if `time` names the column that has one. malloc'ed, NULL: no memory. */
+/* The conditions by which the server selects, each after " AND": the host and the service; the statement,
+ * if `by_statement`; id and time, if `time` is the name of a column with the time. malloc'ed, NULL: no
+ * memory. */
 static char *choose(bool by_statement, const char *time, int64_t since, int64_t until)
 {
 	char *text = NULL;
@@ -172,13 +172,14 @@ static char *choose(bool by_statement, const char *time, int64_t since, int64_t 
 
 /* --- answers ---------------------------------------------------------------------- */
 
-/* Single runs, and not all that a host or a statement did. */
+/* Whether the options select single runs, instead of all runs of a host or a statement. */
 static bool selects_runs(void)
 {
 	return chosen.query || chosen.since || chosen.until;
 }
 
-/* What the times of the command line mean. A command_result; COMMAND_FAILED if there are no runs at all. */
+/* Finds the times that the command line means. A command_result; COMMAND_FAILED if there are no runs at
+ * all. */
 static int find_times(int64_t *since, int64_t *until)
 {
 	int64_t numbers[3];
@@ -203,7 +204,7 @@ static int find_times(int64_t *since, int64_t *until)
 	bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
 		                       .start = numbers[0],
 		                       .end = numbers[1] };
-	/* check_command_line() has seen that they can be read. */
+	/* check_command_line() has checked that they can be parsed. */
 	if (!chosen.since || !moment_parse(chosen.since, &bases, since))
 		*since = INT64_MIN;
 	if (!chosen.until || !moment_parse(chosen.until, &bases, until))
@@ -211,7 +212,7 @@ static int find_times(int64_t *since, int64_t *until)
 	return COMMAND_FINE;
 }
 
-/* Samples lie between the beginning of the first run's preparation and the end of the last run. */
+/* Samples are between the beginning of the first run's preparation and the end of the last run. */
 static char *choose_samples(sqlite3 *db)
 {
 	int64_t first = INT64_MIN, last = INT64_MAX;
@@ -251,7 +252,7 @@ static int fetch_samples(sqlite3 *db)
 	return result;
 }
 
-/* Samples of other runs may lie between those of the chosen ones. A command_result. */
+/* Samples of other runs may be between those of the selected ones. A command_result. */
 static int remove_other_samples(sqlite3 *db)
 {
 	if (!selects_runs() && !chosen.statement)

@@ -13,7 +13,7 @@
 /* A stack of 512 frames, each with its longest name, is shorter. */
 #define ROW_MAX ((size_t)64 << 20)
 
-/* One response on its way into a table. */
+/* A response that is being inserted into a table. */
 struct fetch {
 	const char *table;
 	sqlite3 *db;
@@ -24,7 +24,7 @@ struct fetch {
 	bool is_too_long;
 };
 
-/* The next field of a line in TabSeparated, in its place; NULL: there is none. */
+/* The next field of a line in TabSeparated, decoded in place; NULL: there is none. */
 static char *next_field(char **line)
 {
 	static const char codes[] = "bfrnt0", bytes[] = "\b\f\r\n\t";

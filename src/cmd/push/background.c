@@ -14,7 +14,8 @@
 
 static pid_t pusher;
 
-/* Ctrl+C is the recorded program's: the push ends when that has ended. And it is not recorded. */
+/* Ctrl+C is meant for the recorded program, and the push ends after that program. The push is not
+ * recorded. */
 static int start(char **argv, bool quiet)
 {
 	VECTOR(char *) environment = { .items = NULL };
@@ -39,7 +40,7 @@ static int start(char **argv, bool quiet)
 		posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	/* All signals may wait here. SIGTERM may come before push is ready for it: it waits until then. */
+	/* All signals may wait here, because SIGTERM may arrive before push is ready for it. */
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGTERM);
 	posix_spawnattr_setsigmask(&attributes, &ending);

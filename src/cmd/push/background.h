@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `queryprof push --follow` in the background of a recording, as a process of its own.
+ * `queryprof push --follow` in the background of a recording, as a separate process.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 /* Its messages go to stderr; `quiet`: only complaints do. False after a complaint. */
 bool push_background_start(const char *trace_file, const char *url, bool quiet);
 
-/* It sends what is there still, and ends. */
+/* Sends the remaining data and ends it. */
 void push_background_end(void);
 
-/* It ends at once: nothing was recorded. */
+/* Ends it immediately, because nothing was recorded. */
 void push_background_cancel(void);

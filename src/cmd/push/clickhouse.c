@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request has rows of one table. Its token is made of the position in the file, so that a
- * server that remembers tokens drops a repetition at once; what makes a repetition harmless on every
- * server is that each row has a key of its own (sql/clickhouse/tables.sql).
+ * A request has rows of one table. Its token consists of the position in the file, so a server that remembers
+ * tokens drops a repetition immediately. On every server a repetition is harmless, because each row has a key
+ * of its own (sql/clickhouse/tables.sql).
  */
 #include "cmd/push/clickhouse.h"
 
@@ -33,7 +33,7 @@
 
 static const struct {
 	const char *name, *sql;
-	enum push_position_part part; /* what :since and :until are */
+	enum push_position_part part; /* the meaning of :since and :until */
 } tables[PUSH_TABLES] = {
 	[PUSH_TRACE_LOG] = { "trace_log_rows", sql_push_trace_log, PUSH_BATCH },
 	[PUSH_QUERY_LOG] = { "query_log_rows", sql_push_query_log, PUSH_BATCH },
@@ -73,8 +73,8 @@ const char *push_table_name(enum push_table table)
 
 /* --- the server ------------------------------------------------------------------- */
 
-/* Errors of ClickHouse that say that the request is wrong. Others pass: too many parts, no memory,
- * no disk, a shard that is away. */
+/* Errors of ClickHouse that mean a wrong request. Other errors pass: too many parts, no memory, no disk, a
+ * shard that is unavailable. */
 static bool is_final(const struct http_response *response)
 {
 	static const int codes[] = {
@@ -142,7 +142,7 @@ static int ask_version(void)
 	return COMMAND_FINE;
 }
 
-/* Undoes what TabSeparated does to quotes in a type. */
+/* Undoes TabSeparated's escapes of quotes in a type. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -153,8 +153,7 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-/* The columns that take values: name, type, and a kind of default that is none of those that are
- * computed. */
+/* The columns that take values: name, type, and a kind of default other than those that are computed. */
 static int ask_columns(enum push_table table)
 {
 	struct http_response response;
@@ -187,7 +186,7 @@ static int check_columns(void);
 
 int push_clickhouse_begin(const char *url, bool is_zstd)
 {
-	/* An insert through a Distributed table responds when the shard has it. */
+	/* An insert through a Distributed table responds after the shard has stored it. */
 	target.url = http_url_with(url, "wait_end_of_query=1&insert_distributed_sync=1");
 	target.method = is_zstd ? CLICKHOUSE_ZSTD : CLICKHOUSE_LZ4;
 	if (!target.url)
@@ -223,7 +222,7 @@ void push_clickhouse_end(void)
 
 /* --- rows ------------------------------------------------------------------------- */
 
-/* Where a column of the selection goes. */
+/* The column of the table for a column of the selection. */
 enum source {
 	SOURCE_VALUE,
 	SOURCE_STACK,            /* to three columns */
@@ -236,7 +235,7 @@ struct table_rows {
 	enum push_table table;
 	sqlite3_stmt *rows;
 	struct push_stacks *stacks;
-	struct bytes values; /* that are not in the request yet */
+	struct bytes values; /* rows that are not in the request yet */
 	struct {
 		enum source source;
 		const struct column *column; /* SOURCE_STACK, SOURCE_STATEMENT_LABELS: NULL */
@@ -336,7 +335,7 @@ static void end_rows(struct table_rows *rows)
 	free(rows);
 }
 
-/* On an empty file: what is wrong with the target is wrong for all of them. A command_result. */
+/* On an empty file, because an error of the target concerns all files. A command_result. */
 static int check_columns(void)
 {
 	sqlite3 *db = NULL;
@@ -388,7 +387,7 @@ static int put_stack(struct table_rows *rows, int64_t id)
 	return code;
 }
 
-/* Labels of the statement's comments count before those of the run. False: no memory. */
+/* Labels of the statement's comments take precedence over labels of the run. False: no memory. */
 static bool put_labels(struct bytes *to, const struct clickhouse_type *type, const char *first,
                        const char *second)
 {
@@ -475,7 +474,7 @@ static char *make_url(const struct table_rows *rows, const struct push_position 
 	fputs(") FORMAT RowBinary", out);
 	if (fclose(out) != 0)
 		return NULL;
-	if (target.version >= 2202) /* older ones refuse what they do not know */
+	if (target.version >= 2202) /* older servers refuse unknown settings */
 		snprintf(token, sizeof(token),
 		         "&insert_deduplication_token=%s-%016" PRIx64 "-%" PRId64 "-%" PRId64,
 		         tables[rows->table].name, (uint64_t)until->at[PUSH_FILE], since->at[part],

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a trace file for the tables of sql/clickhouse: selected by SQL whose columns have the
- * names of the table's, and made into blocks of the types that the server says the table has.
+ * Rows of a trace file for the tables of sql/clickhouse. SQL selects them, with columns named like the
+ * table's, and they are encoded in the types that the server reports for the table.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ enum push_table {
 
 struct push_batch {
 	int64_t rows[PUSH_TABLES];
-	int64_t missed; /* samples that are not there any more */
+	int64_t missed; /* samples that were removed before they could be sent */
 };
 
 /* Asks the server for its version and the columns of its tables; `url` with ?database= and other
@@ -33,13 +33,13 @@ struct push_batch {
 int push_clickhouse_begin(const char *url, bool is_zstd);
 void push_clickhouse_end(void);
 
-/* Reads what lies between the two positions and keeps it to be sent. `service` NULL: the name of
- * each program. `is_counted`: the position `since` is known to have been sent. A command_result. */
+/* Reads the data between the two positions and keeps it to be sent. service NULL: the name of each
+ * program. is_counted: the position `since` is known to have been sent. A command_result. */
 int push_clickhouse_read(sqlite3 *db, const char *path, const struct push_position *since,
                          const struct push_position *until, const char *service, bool is_counted,
                          struct push_stacks *stacks, struct push_batch *batch);
 
-/* Sends what was read; may be called again. A command_result. */
+/* Sends the data that was read; may be called again. A command_result. */
 int push_clickhouse_send(void);
 
 const char *push_table_name(enum push_table table);

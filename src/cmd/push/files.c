@@ -21,7 +21,7 @@ struct push_files push_files;
 
 /* --- how they look ---------------------------------------------------------------- */
 
-/* False: it is not there, or cannot be seen; errno. */
+/* False: the file does not exist or cannot be seen; errno. */
 static bool inspect(const char *path, struct push_sight *sight)
 {
 	struct stat status, log_status;
@@ -32,7 +32,7 @@ static bool inspect(const char *path, struct push_sight *sight)
 	*sight = (struct push_sight){ .inode = 0 };
 	if (stat(path, &status) != 0)
 		return false;
-	/* Not when the log's rights changed: SQLite sets its owner at each opening, where root opens it. */
+	/* Not if the log's rights changed: SQLite sets its owner at each opening, if root opens it. */
 	*sight = (struct push_sight){
 		.device = (int64_t)status.st_dev,
 		.inode = (int64_t)status.st_ino,
@@ -72,8 +72,8 @@ static int64_t newest_name(const struct push_file *file)
 	return database_number(file->db, "SELECT max(id) FROM names", 0);
 }
 
-/* If no process wrote to a file when it was opened, SQLite does not look at it again; another file may
- * have its name now. What has got names since has none in the stacks that were read. */
+/* If no process wrote to a file when it was opened, SQLite does not check it again, although another file
+ * may have its name now. Stacks that were read before names were added have no names. */
 static bool must_reopen(const struct push_file *file, const struct push_sight *now)
 {
 	return now->inode != file->seen.inode || now->device != file->seen.device ||
@@ -167,7 +167,7 @@ bool push_files_has_sound(void)
 
 /* --- which there are -------------------------------------------------------------- */
 
-/* Not of files that are open here: closing one would drop SQLite's locks. */
+/* Not of files that are open here, because closing one would drop SQLite's locks. */
 static bool is_trace_file(const char *path)
 {
 	char head[16] = "", *uri = NULL;

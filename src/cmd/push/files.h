@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace files that push sends: those of the command line, and all in its folders, also those that
- * come later.
- *
- * A file that cannot be read is left out until it changes, and the others go on. One that was removed is read
- * to its end and closed: as long as push has it open, the disk has its space.
+ * The trace files that push sends: those of the command line, and all files in its folders, including later
+ * ones.
+ * A file that cannot be read is skipped until it changes, and the others continue. A removed file is read to
+ * its end and closed, because its space on the disk is freed only then.
  */
 #pragma once
 
@@ -16,7 +15,7 @@
 #include "cmd/push/stacks.h"
 #include "cmd/push/state.h"
 
-/* How a file and its log look from outside; all 0: it is not there. */
+/* The state of a file and its log, seen from outside; all 0: the file does not exist. */
 struct push_sight {
 	int64_t device, inode, size, changed_ns, log_size, log_changed_ns;
 };
@@ -25,8 +24,8 @@ struct push_file {
 	char *path;
 	bool is_of_folder;
 	bool is_removed;        /* nothing has its path */
-	bool is_skipped;        /* until it looks otherwise than `seen` */
-	char *failure;          /* the newest that was printed; NULL: none */
+	bool is_skipped;        /* until its state differs from `seen` */
+	char *failure;          /* the newest failure that was printed; NULL: none */
 	struct push_sight seen; /* when it was opened, or looked at, last */
 	struct push_state state;
 	bool has_state;
@@ -45,26 +44,26 @@ extern struct push_files push_files;
 /* Files and folders of the command line. A command_result, after a complaint. */
 int push_files_acquire(int count, char **paths);
 
-/* Takes what is new in the folders, and forgets files of theirs that were removed. False: no memory. */
+/* Adds new files of the folders, and forgets those that were removed. False: no memory. */
 bool push_files_scan(void);
 
-/* Opens it, if it is not open, or if another has its path, or it has got names since. file->db is NULL where
- * it was removed. A command_result, after a complaint. */
+/* Opens the file if it is not open, if another file has its path, or if names were added to it. file->db
+ * is NULL if it was removed. A command_result, after a complaint. */
 int push_files_open(struct push_file *file);
 
-/* Closes a file that was removed, when all of it is sent. */
+/* Closes a removed file after all of it was sent. */
 void push_files_close_removed(struct push_file *file);
 
-/* Whether the file is still left out. */
+/* Whether the file is still skipped. */
 bool push_files_is_skipped(struct push_file *file);
 
-/* Leaves it out. Prints the failure, which it takes, unless it is the one that was printed last. */
+/* Skips the file. Takes the failure, and prints it unless it was the last one printed. */
 void push_files_skip(struct push_file *file, char *failure, bool is_followed);
 
-/* It was read well: its next failure is a new one. */
+/* The file was read without an error, so its next failure is a new one. */
 void push_files_is_read(struct push_file *file);
 
-/* Whether one is left out; whether there is one, or a folder, that is not. */
+/* Whether a file is skipped; and whether there is a file or folder that is not. */
 bool push_files_has_bad(void);
 bool push_files_has_sound(void);
 

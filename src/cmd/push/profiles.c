@@ -29,8 +29,8 @@
 
 #define SHOWN_MAX 200
 
-/* A body ends with the sample or span that makes it as long, and before the profile that would: servers and
- * what stands before them refuse long ones, often from 4 MiB on. */
+/* A body ends with the sample or span that makes it this long, and before a profile that would. Servers
+ * and proxies refuse longer ones, often from 4 MiB on. */
 #define BODY_BYTES (3 << 20)
 
 struct request {
@@ -45,7 +45,7 @@ static struct {
 	VECTOR(struct request) requests;
 } target;
 
-/* The samples that become one profile, and those that are written as one. */
+/* The samples that become one profile, and the samples that are written as one. */
 struct stream {
 	bool is_open;
 	char *type, *unit; /* as the file has them */
@@ -112,7 +112,7 @@ const char *push_profiles_name(enum push_table table)
 	return table == PUSH_TRACE_LOG ? "samples" : "spans";
 }
 
-/* Takes the body. A command_result. */
+/* Takes ownership of the body. A command_result. */
 static int add_request(const char *path, const char *type, char *body, size_t size)
 {
 	if (body && vector_push(&target.requests, (struct request){ path, type, body, size }))
@@ -148,7 +148,7 @@ static void write_label(FILE *out, const char *name, const char *value, const ch
 	fputc('}', out);
 }
 
-/* Grafana knows the CPU time of programs by this name. */
+/* Grafana uses this name for the CPU time of programs. */
 static void name_profile(const char *trace_type, char name[64])
 {
 	snprintf(name, 64, "%s", strcmp(trace_type, "CPU") == 0 ? "process_cpu" : trace_type);
@@ -156,7 +156,7 @@ static void name_profile(const char *trace_type, char name[64])
 		*at = isalnum((unsigned char)*at) ? (char)tolower((unsigned char)*at) : '_';
 }
 
-/* The same for the same samples: version 8 of UUIDs. */
+/* The same id for the same samples: version 8 of UUIDs. */
 static void write_id(FILE *out, const struct reading *reading)
 {
 	const struct stream *stream = &reading->stream;
@@ -400,7 +400,7 @@ static int add_rows(struct reading *reading, int64_t *count)
 	return result == COMMAND_FINE ? ended : result;
 }
 
-/* Pyroscope's profiles go together, as many as a body takes. */
+/* Pyroscope's profiles are sent together, as many as a body holds. */
 static int add_samples(struct reading *reading, int64_t *count)
 {
 	int result = add_rows(reading, count), ended = end_all(reading, result == COMMAND_FINE);
@@ -525,13 +525,13 @@ int push_profiles_read(sqlite3 *db, const char *path, const struct push_position
 
 /* --- sending ---------------------------------------------------------------------- */
 
-/* A piece that the server refuses it will refuse later, too; but the server may have too much to do now. */
+/* If the server refuses a piece, it will refuse it later, too, unless it is overloaded now. */
 static bool is_final(const struct http_response *response)
 {
 	return response->status / 100 == 4 && response->status != 408 && response->status != 429;
 }
 
-/* A collector may take a part, and says so in a text. */
+/* A collector may accept only a part, and reports that in a text. */
 static void report_rejected(const struct request *request, const struct http_response *response)
 {
 	char text[SHOWN_MAX];

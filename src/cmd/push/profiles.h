@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * New rows of a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or
- * in pprof's format, for Pyroscope. These count what they are sent: a piece that is repeated, as its response
- * was lost, may be there twice. A profile of Pyroscope has the same id then, and so has a span.
+ * New rows of a trace file as profiles: in OTLP, with spans as traces, for an OpenTelemetry collector; or in
+ * pprof's format, for Pyroscope. These targets count each request, so a piece that is repeated because its
+ * response was lost may count twice. Repeated spans and profiles of Pyroscope have the same id.
  */
 #pragma once
 
 #include "cmd/push/clickhouse.h"
 
-/* `url`: the server's, whose own paths come behind it. A command_result. */
+/* url: the server's address, to which the paths are appended. A command_result. */
 int push_otlp_begin(const char *url, bool is_zstd);
 int push_pyroscope_begin(const char *url, bool is_zstd);
 void push_profiles_end(void);

@@ -117,7 +117,7 @@ static int64_t number(const char *text, int64_t otherwise)
 
 /* --- a round ---------------------------------------------------------------------- */
 
-/* Another file is sent from its beginning, so an error is not taken for one. A command_result. */
+/* Another file is sent from its beginning, so an error must not look like another file. A command_result. */
 static int read_identity(const struct push_file *file, int64_t *identity)
 {
 	*identity = database_number(file->db, "SELECT identity FROM state", 0);
@@ -145,7 +145,7 @@ static int find_new_rows(struct push_file *file, struct push_position *since, st
 	*since = file->state.sent;
 	*until = file->state.next;
 	if (memcmp(since, until, sizeof(*since)) != 0)
-		return COMMAND_FINE; /* it was on its way */
+		return COMMAND_FINE; /* it was in flight */
 	if (sqlite3_prepare_v2(file->db, sql_push_news, -1, &row, NULL) != SQLITE_OK)
 		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
@@ -159,7 +159,7 @@ static int find_new_rows(struct push_file *file, struct push_position *since, st
 	return code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 }
 
-/* Rows that were removed may have left their numbers to others; and there may be too many. A
+/* Removed rows may have left their numbers to other rows, and there may be too many rows. A
  * command_result. */
 static int refresh_stacks(struct push_file *file)
 {
@@ -192,14 +192,14 @@ static int read_piece(struct push_file *file, struct push_position *since, struc
 	return result;
 }
 
-/* What became of a piece of a file. */
+/* The result of a piece of a file. */
 enum piece {
-	PIECE_NONE, /* nothing is new, or the file is left out */
+	PIECE_NONE, /* nothing is new, or the file is skipped */
 	PIECE_SENT, /* there may be more */
-	PIECE_KEPT, /* the server did not take it; after a complaint */
+	PIECE_KEPT, /* the server did not accept it; after a complaint */
 };
 
-/* Up to where the piece goes; `since`: there is nothing new. A command_result. */
+/* The end of the piece; `since`: there is nothing new. A command_result. */
 static int prepare_piece(struct push_file *file, struct push_position *since, struct push_position *until,
                          struct push_batch *batch)
 {
@@ -213,7 +213,7 @@ static int prepare_piece(struct push_file *file, struct push_position *since, st
 	return file->has_state ? read_piece(file, since, until, batch) : COMMAND_FAILED;
 }
 
-/* One failure of a file is printed once, also where it is tried again and again. */
+/* A failure of a file is printed once, even if push tries again and again. */
 static enum piece skip_file(struct push_file *file)
 {
 	push_files_skip(file, complain_detach(), follow != NULL);
@@ -293,7 +293,7 @@ static void tell_each_minute(void)
 	show_progress(stderr);
 }
 
-/* Sends all that there is in files that can be read. A command_result. */
+/* Sends all present data of files that can be read. A command_result. */
 static int push_all(void)
 {
 	bool is_any = true;
@@ -320,7 +320,7 @@ static void stop(int signal)
 	http_stop();
 }
 
-/* Where it is stopped, it sends the rows that are there by then; another signal ends it at once. */
+/* If it is stopped, it sends the present rows; another signal ends it immediately. */
 static int push_on(void)
 {
 	int result;
@@ -400,7 +400,7 @@ static int add_files(int count, char **paths)
 	return COMMAND_MISUSED;
 }
 
-/* Signals that waited until now (background.c) are taken here. */
+/* Takes signals that waited until now (background.c). */
 static void receive_signals(void)
 {
 	static const int numbers[] = { SIGTERM, SIGINT };
@@ -431,7 +431,7 @@ static int run_with_server(void)
 	result = http_begin(&settings);
 	progress_begin("pushing");
 	push.shown = time(NULL);
-	is_stopped = http_is_stopped(); /* the recorded program was that short */
+	is_stopped = http_is_stopped(); /* the recorded program ended before that */
 	if (is_stopped)
 		http_resume(LAST_PATIENCE_S);
 	if (result == COMMAND_FINE)
@@ -456,7 +456,7 @@ static int run(int argc, char **argv)
 	if (!service)
 		service = getenv("OTEL_SERVICE_NAME");
 	result = push.named ? check_command_line(argc - 1) : complain("out of memory");
-	file_limit_raise(); /* each trace file takes four, as long as push runs */
+	file_limit_raise(); /* each trace file needs four while push runs */
 	if (result == COMMAND_FINE)
 		result = add_files(argc - 1, argv);
 	if (result == COMMAND_FINE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of a trace file as ClickHouse takes them, each made once: three arrays of a row in RowBinary, of
+ * The stacks of a trace file for ClickHouse, each made once: three arrays of a row in RowBinary, with
  * addresses, functions and lines.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record of fixed size, written by one call: a killed push leaves the old one or the new one.
- * After a crash of the machine it may be torn; then its sum is wrong, and it counts as missing.
+ * One record of fixed size, written by one call, so a killed push leaves the old one or the new one. After a
+ * crash of the machine it may be torn; its checksum is wrong then, and it counts as missing.
  */
 #include "cmd/push/state.h"
 
@@ -54,7 +54,7 @@ static void parse_record(struct push_state *state, const char *record)
 	make_record(state, head, again);
 	if (strcmp(again, record) != 0)
 		state->sent = state->next = (struct push_position){ { 0 } };
-	if (is_old) /* all of them go once more, in the next piece */
+	if (is_old) /* all of them are sent again, in the next piece */
 		state->sent.at[PUSH_STATS] = state->next.at[PUSH_STATS] = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far a trace file was sent to a target, kept in a small file beside it: FILE-push-… . Where
- * the file is gone, everything is sent again, which the target counts once.
+ * The position up to which a trace file was sent to a target, in a small file next to it: FILE-push-… .
+ * Without that file everything is sent again, and the target counts it once.
  */
 #pragma once
 
@@ -26,13 +26,13 @@ struct push_position {
 struct push_state {
 	int fd; /* holds the lock */
 	char *path;
-	/* Up to `sent` the target has everything. The rows from there to `next` were on their way: all of
-	 * them go again, and as the same requests. */
+	/* The target has everything up to `sent`. The rows from there to `next` were in flight: all of
+	 * them are sent again, as the same requests. */
 	struct push_position sent, next;
 };
 
-/* Reads the file, or makes it; NULL `path`: beside the trace file, named after the target. False
- * after a complaint: it cannot be written, or another push holds it. */
+/* Reads the file, or makes it. path NULL: next to the trace file, named after the target. False after a
+ * complaint: it cannot be written, or another push has locked it. */
 bool push_state_open(struct push_state *state, const char *trace_file, const char *target, const char *path);
 
 /* False after a complaint. */

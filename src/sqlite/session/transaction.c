@@ -6,7 +6,7 @@
 
 #include "collect/transaction_states.h"
 
-__attribute__((no_sanitize("thread"))) /* it knows no fences */
+__attribute__((no_sanitize("thread"))) /* which does not support fences */
 void
 transaction_reset(struct transaction *transaction)
 {
