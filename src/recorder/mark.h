@@ -15,12 +15,12 @@
 enum mark {
 	MARK_SQLITE = '+', /* the path of a SQLite library that is recorded */
 	MARK_STARTED =
-		'*', /* a process's first query, or its first opening by a SQLite inside of the program */
-	MARK_REFUSED = '-',  /* why one is not */
-	MARK_LOST = '!',     /* why samples cannot be stored, of a process without a shared ring */
-	MARK_PROGRAM = '>',  /* a program without such a library, after the name of its process */
+		'*', /* a process's first query, or its first database if SQLite is inside the program */
+	MARK_REFUSED = '-',  /* why a library is not recorded */
+	MARK_LOST = '!',     /* why a process without a shared ring cannot store samples */
+	MARK_PROGRAM = '>',  /* a program without SQLite, after the name of its process */
 	MARK_OBJECT = '.',   /* a file that such a process had mapped */
-	MARK_CONFINED = '~', /* what a seccomp filter of the process leaves out */
+	MARK_CONFINED = '~', /* what a seccomp filter of the process disables */
 };
 #define MARKS_MAX (64 << 10) /* bytes that the pipe keeps */
 

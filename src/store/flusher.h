@@ -6,10 +6,10 @@
 
 void flusher_main(void);
 
-/* Without a thread: takes what the ring holds, as lost. */
+/* Without a thread: removes the records from the ring, and counts them as lost. */
 void flusher_discard(void);
 
-/* In a forked child: what the thread of the parent left. */
+/* In a forked child: frees what the parent's thread has left. */
 void flusher_reset_in_child(void);
 
 /* Frees the memory of a flusher that has finished. */

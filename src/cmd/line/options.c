@@ -56,7 +56,7 @@ static void list_words(const struct command_option *option, char *list, size_t s
 		                         option->word_at(i));
 }
 
-/* A word as label:KEY stands for all that begin as it does. */
+/* A word such as label:KEY matches every value with the same beginning. */
 static bool is_word(const struct command_option *option, const char *value)
 {
 	for (size_t i = 0; option->word_at(i); i++) {
@@ -74,13 +74,13 @@ static bool is_number(const char *value)
 	return value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")];
 }
 
-/* Settings take nanoseconds; a person who writes so few of them means another unit. */
+/* Settings take nanoseconds; a person who writes a small number of them means another unit. */
 static bool lacks_unit(const struct command_option *option, const char *value)
 {
 	return option->kind == OPTION_PERIOD && is_number(value) && strlen(value) < 5 && atoi(value) > 0;
 }
 
-/* Checks what holds for every command. A command_result. */
+/* The checks of all commands. A command_result. */
 static int check_value(const struct command *command, const struct command_option *option, const char *value)
 {
 	char words[256] = "a whole number, such as 20";
@@ -161,7 +161,7 @@ int options_read(const struct command *command, int *count, char **argv, bool *w
 			return result;
 	}
 	if (kept == 0 && command->reads_file)
-		argv[kept++] = (char *)TRACE_FILE_DEFAULT; /* in the place of the NULL behind, at least */
+		argv[kept++] = (char *)TRACE_FILE_DEFAULT; /* replaces at least the NULL at the end */
 	if (kept < command->arguments_min) {
 		complain("usage: queryprof %s %s (see queryprof %s --help)", command->name,
 		         command->arguments, command->name);
