@@ -154,17 +154,6 @@ static bool parse_unit(const char **at, unsigned *unit)
 	return true;
 }
 
-static char *put_code_point(char *to, unsigned code)
-{
-	static const unsigned char firsts[] = { 0, 0xc0, 0xe0, 0xf0 };
-	unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-
-	*to++ = (char)(firsts[more] | code >> 6 * more);
-	while (more--)
-		*to++ = (char)(0x80 | (code >> 6 * more & 0x3f));
-	return to;
-}
-
 /* From a backslash on; NULL: not an escape. Half of a pair, and a zero, are invalid characters. */
 static char *parse_escape(const char **at, char *to)
 {
@@ -184,7 +173,7 @@ static char *parse_escape(const char **at, char *to)
 		code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
 		*at = behind;
 	}
-	return put_code_point(to, !code || code >> 11 == 0x1b ? NO_CHARACTER : code);
+	return to + text_put_character(to, !code || code >> 11 == 0x1b ? NO_CHARACTER : code);
 }
 
 char *json_read_text(const char **at, char **room)

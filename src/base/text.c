@@ -152,6 +152,19 @@ char *text_repair(const char *text, size_t size)
 	return repaired;
 }
 
+size_t text_put_character(char *to, uint32_t character)
+{
+	static const unsigned char firsts[] = { 0, 0xc0, 0xe0, 0xf0 };
+
+	if (character > 0x10ffff)
+		character = 0xfffd;
+	size_t more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+	to[0] = (char)(firsts[more] | character >> 6 * more);
+	for (size_t i = 1; i <= more; i++)
+		to[i] = (char)(0x80 | (character >> 6 * (more - i) & 0x3f));
+	return more + 1;
+}
+
 bool text_has_word(const char *words, const char *word)
 {
 	const size_t size = strlen(word);

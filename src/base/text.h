@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Formats like printf(); malloc'ed, NULL without memory. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -20,6 +21,9 @@ size_t text_fit(const char *text, size_t most);
  * bytes. */
 size_t text_character_within(const char *text, size_t left);
 size_t text_character_size(const char *text);
+
+/* Puts the character as UTF-8, U+FFFD for a number that is none. Returns its bytes, at most 4. */
+size_t text_put_character(char *to, uint32_t character);
 
 /* Whether SQLite has the byte inside a name or number. */
 static inline bool text_is_word(char c)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define BYTES_MAX (1u << 20)
 #define SOURCE_CHARACTERS_MAX (1u << 26)
 #define PARTS_DEEP_MAX 8
@@ -172,30 +174,6 @@ static bool find_characters(const struct node_reader *reader, uintptr_t text, st
 	return false;
 }
 
-static size_t put_character(uint32_t character, char *to)
-{
-	if (character < 0x80) {
-		to[0] = (char)character;
-		return 1;
-	}
-	if (character < 0x800) {
-		to[0] = (char)(0xc0 | character >> 6);
-		to[1] = (char)(0x80 | (character & 63));
-		return 2;
-	}
-	if (character < 0x10000) {
-		to[0] = (char)(0xe0 | character >> 12);
-		to[1] = (char)(0x80 | (character >> 6 & 63));
-		to[2] = (char)(0x80 | (character & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | character >> 18);
-	to[1] = (char)(0x80 | (character >> 12 & 63));
-	to[2] = (char)(0x80 | (character >> 6 & 63));
-	to[3] = (char)(0x80 | (character & 63));
-	return 4;
-}
-
 /* Half of a pair alone becomes the character for what is none. */
 static uint32_t join_pair(uint32_t first, uint32_t second)
 {
@@ -229,7 +207,7 @@ static size_t put_characters(const struct node_reader *reader, const struct char
 			if (character < 0x10000)
 				bytes.at = after;
 		}
-		size += put_character(character, to + size);
+		size += text_put_character(to + size, character);
 	}
 	return bytes.is_over ? 0 : size;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/loaded_symbol.h"
+#include "base/text.h"
 #include "handler/unwind/stack_copy.h"
 #include "interpreter/language.h"
 #include "interpreter/memory.h"
@@ -208,12 +209,10 @@ static size_t read_name(struct reader *reader, uintptr_t name, char *to, size_t 
 	for (uint32_t i = 0; i < length && size + 2 <= room; i++) {
 		if (!memory_read(reader->memory, name + NAME_FIRST + i, &byte, 1))
 			return 0;
-		if (byte < 0x80 || end[1] & 1) {
+		if (end[1] & 1)
 			to[size++] = (char)byte;
-		} else {
-			to[size++] = (char)(0xc0 | byte >> 6);
-			to[size++] = (char)(0x80 | (byte & 63));
-		}
+		else
+			size += text_put_character(to + size, byte);
 	}
 	return size;
 }

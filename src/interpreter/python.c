@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "interpreter/language.h"
 #include "interpreter/memory.h"
 
@@ -187,30 +188,6 @@ static bool has_type(struct memory *memory, uintptr_t object, uintptr_t type)
 	return object && memory_word(memory, object + OBJECT_TYPE) == type;
 }
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 63));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 63));
-		to[2] = (char)(0x80 | (c & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | (c >> 18 & 7));
-	to[1] = (char)(0x80 | (c >> 12 & 63));
-	to[2] = (char)(0x80 | (c >> 6 & 63));
-	to[3] = (char)(0x80 | (c & 63));
-	return 4;
-}
-
 /* The text of a str as UTF-8, cut to `room` bytes between two characters. 0: it is empty, or no str. */
 static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t room)
 {
@@ -232,7 +209,7 @@ static size_t read_text(struct memory *memory, uintptr_t text, char *to, size_t 
 		if (!memory_read(memory, text + python.layout.text_wide + i * TEXT_KIND(flags), &c,
 		                 TEXT_KIND(flags)))
 			return 0;
-		size += put_utf8(to + size, c);
+		size += text_put_character(to + size, c);
 	}
 	return size;
 }
