@@ -2,7 +2,6 @@
 /*
  * queryprof trace: one request as a waterfall.
  */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,10 +78,7 @@ static void print_bar(const struct span_tree *tree, int64_t start, int64_t end, 
 /* Prints as much of the line's own text as the terminal has room for. */
 static void print_text(const char *text, int used)
 {
-	int width = terminal_width();
-
-	terminal_print_cut(text, strlen(text), width ? (width > used + 8 ? width - used : 8) : INT_MAX,
-	                   false);
+	terminal_print_cut(text, strlen(text), terminal_room(used), false);
 }
 
 static void print_stacks(const struct span *span, int indent)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cmd/file/run_sql.h"
+#include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/line/moment.h"
@@ -37,47 +38,24 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* An option's text and the nanoseconds that it stands for, as a parameter; NULL: not given. */
-struct time_value {
-	char text[24];
-	const char *value;
-};
-
-static void set_time(struct time_value *to, int64_t ns)
+static int check(char **argv)
 {
-	snprintf(to->text, sizeof(to->text), "%lld", (long long)ns);
-	to->value = to->text;
+	(void)argv;
+	return selection_check(
+		"traces",
+		&(struct selection){ .since = since, .until = until, .min_duration = min_duration });
 }
 
-static int read_moment(const char *option, const char *text, const struct moment_bases *bases,
-                       struct time_value *to)
+/* The nanoseconds of an option as a parameter; NULL: it is not given. `bases` NULL: a duration. */
+static const char *read_time(char text[24], const char *given, const struct moment_bases *bases)
 {
 	int64_t ns;
 
-	if (!text)
-		return COMMAND_FINE;
-	if (!moment_parse(text, bases, &ns)) {
-		complain("traces: --%s %s; expected a time such as '2026-11-20 09:30', yesterday, 2h (ago), "
-		         "end-10min or start+1min",
-		         option, text);
-		return COMMAND_MISUSED;
-	}
-	set_time(to, ns);
-	return COMMAND_FINE;
-}
-
-static int read_duration(struct time_value *to)
-{
-	int64_t ns;
-
-	if (!min_duration)
-		return COMMAND_FINE;
-	if (!moment_parse_duration(min_duration, &ns)) {
-		complain("traces: --min-duration %s; expected a time such as 50ms, 2s or 1min", min_duration);
-		return COMMAND_MISUSED;
-	}
-	set_time(to, ns);
-	return COMMAND_FINE;
+	/* check() has seen that it can be read. */
+	if (!given || !(bases ? moment_parse(given, bases, &ns) : moment_parse_duration(given, &ns)))
+		return NULL;
+	snprintf(text, 24, "%lld", (long long)ns);
+	return text;
 }
 
 /* When the file's first trace began, and its last. */
@@ -107,23 +85,16 @@ static int print_traces(sqlite3 *db, char **argv)
 		.table.unit = "ns",
 	};
 	const struct moment_bases bases = find_bases(db);
-	struct time_value times[3] = { { .value = NULL } };
-	int result = read_moment("since", since, &bases, &times[0]);
+	char first[24], last[24], least[24];
 
 	(void)argv;
-	if (!result)
-		result = read_moment("until", until, &bases, &times[1]);
-	if (!result)
-		result = read_duration(&times[2]);
-	if (result)
-		return result;
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
 		{ ":like", like },
-		{ ":since", times[0].value },
-		{ ":until", times[1].value },
-		{ ":min_duration", times[2].value },
+		{ ":since", read_time(first, since, &bases) },
+		{ ":until", read_time(last, until, &bases) },
+		{ ":min_duration", read_time(least, min_duration, NULL) },
 		{ ":process", process },
 		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
@@ -147,5 +118,6 @@ const struct command command_traces = {
 	.reads_file = true,
 	.pages = true,
 	.arguments_max = 1,
+	.check = check,
 	.read = print_traces,
 };
