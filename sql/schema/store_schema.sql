@@ -681,6 +681,31 @@ CREATE TABLE connection_counts (
 	database       TEXT    NOT NULL
 );
 
+-- What a thread read and wrote of one b-tree for one statement in about a second, as the view page_io shows it; kind:
+-- see there. root: the b-tree's root page, 0: not known, or none. statement: its normalized_query_hash, 0: a
+-- preparation, or not known.
+CREATE TABLE page_sums (
+	id                 INTEGER PRIMARY KEY,
+	process            INTEGER NOT NULL REFERENCES processes (id),
+	thread_id          INTEGER NOT NULL,
+	start_ns           INTEGER NOT NULL,
+	kind               INTEGER NOT NULL,
+	root               INTEGER NOT NULL,
+	statement          INTEGER NOT NULL,
+	reads              INTEGER NOT NULL,
+	read_bytes         INTEGER NOT NULL,
+	wal_read_bytes     INTEGER NOT NULL,
+	writes             INTEGER NOT NULL,
+	rewritten          INTEGER NOT NULL,
+	wal_bytes          INTEGER NOT NULL,
+	database_bytes     INTEGER NOT NULL,
+	journal_bytes      INTEGER NOT NULL,
+	journal_read_bytes INTEGER NOT NULL,
+	database           TEXT    NOT NULL,
+	btree              TEXT    NOT NULL,
+	table_name         TEXT    NOT NULL
+);
+
 -- Statements that a connection had prepared and not finalized, as the view open_statements
 -- shows them. measured: the number of measured statements; texts, bytes: how many different
 -- texts and how much memory they have, 0: not known. text: the text whose statements have
@@ -1134,6 +1159,23 @@ SELECT
 	c.database_bytes
 FROM connection_counts AS c
 LEFT JOIN processes AS p ON p.id = c.process;
+
+-- Pages and bytes that statements read and wrote, by b-tree, in sums of about a second.
+CREATE VIEW page_io AS
+SELECT
+	strftime('%Y-%m-%d %H:%M:%S', i.start_ns / 1000000000, 'unixepoch') || printf('.%06d', i.start_ns % 1000000000 / 1000) AS event_time_microseconds,
+	i.start_ns AS timestamp_ns, p.hostname, p.process_id, i.thread_id,
+	i.database, i.btree, i.table_name,
+	i.root AS root_page,
+	CASE i.kind
+		WHEN 1 THEN 'table' WHEN 2 THEN 'without rowid' WHEN 3 THEN 'index' WHEN 4 THEN 'shadow' WHEN 5 THEN 'schema'
+		WHEN 6 THEN 'overflow' WHEN 7 THEN 'freelist' WHEN 8 THEN 'pointer map' WHEN 9 THEN 'journal' WHEN 10 THEN 'wal header'
+		ELSE 'unknown'
+	END AS kind,
+	i.statement AS normalized_query_hash,
+	i.reads, i.read_bytes, i.wal_read_bytes, i.writes, i.rewritten, i.wal_bytes, i.database_bytes, i.journal_bytes, i.journal_read_bytes
+FROM page_sums AS i
+LEFT JOIN processes AS p ON p.id = i.process;
 
 -- How many statements connections had prepared and not finalized, if there were many. Memory
 -- is an estimate from a sample of them.

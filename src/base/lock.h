@@ -53,6 +53,9 @@ enum lock_rank {
 	LOCK_SESSIONS,         /* sqlite/session/session.c: the table of sessions */
 	LOCK_DATABASE_METHODS, /* sqlite/locks/locks.c: methods being replaced */
 	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_holders.c: the files of databases */
+	LOCK_PAGE_FILES,       /* sqlite/pages/page_files.c: the files whose pages are counted */
+	LOCK_PAGE_BTREES,      /* sqlite/pages/page_owners.c: the b-trees of databases */
+	LOCK_PAGE_MEMORY,      /* sqlite/pages/page_memory.c */
 	LOCK_STORE_SPACE,      /* store/read/space.c: the modules of the file */
 	LOCK_STORE,            /* store: the next two at a fork, see store_before_fork() */
 	LOCK_STORE_CONTROL,    /* store/control/control.c: the flusher's state */

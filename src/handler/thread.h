@@ -25,6 +25,7 @@
 #include "wire/wait.h"
 
 struct ring;
+struct page_io;
 
 /* Keeps the compiler from moving what the handler reads across this point; the handler
  * runs on the same thread, so the processor needs no fence. */
@@ -92,6 +93,7 @@ struct thread {
 		bool began_blocked;       /* atomic; it blocked the signal when it got the slot */
 		bool is_worker;           /* of a query whose own thread has the sums */
 		struct wait_now own_wait; /* if there is no other place for it */
+		struct page_io *page_io;  /* atomic; of this slot for ever; NULL: not made yet */
 		struct thread_wait wait;
 		struct thread_account account;
 		struct outside outside;

@@ -35,6 +35,7 @@
 #include "span/site.h"
 #include "settings/settings.h"
 #include "sqlite/locks/wal.h"
+#include "sqlite/pages/page_io.h"
 #include "sqlite/runs/runs.h"
 #include "sqlite/session/labels.h"
 #include "sqlite/session/recording.h"
@@ -53,7 +54,16 @@ static void process_ends(void)
 		return;
 	contexts_before_end();
 	wal_flush_all();
+	page_io_flush_all();
 	storing_here()->process_ends();
+}
+
+/* exit(): connections that are closed later, by destructors of libraries that were loaded before, are not
+ * seen. */
+__attribute__((destructor)) static void flush_at_exit(void)
+{
+	if (own_process_is_here())
+		page_io_flush_all();
 }
 
 static void thread_ends(void)
@@ -291,6 +301,7 @@ int qp_shutdown(void)
 	lock_acquire(&lock);
 	if (running) {
 		context_end_to(0);
+		page_io_flush_all();
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 		sampler_stop();
 		sampler_quiesce();
@@ -315,6 +326,7 @@ int qp_flush(int timeout_ms)
 
 	if (!process_running())
 		return error_set(QP_NOT_RUNNING, "qp_flush: queryprof is not running, call qp_init() first");
+	page_io_flush_all();
 	if (!storing_here()->drain(timeout_ms))
 		return error_set(QP_STORE, "qp_flush: some data was not stored within %d ms", timeout_ms);
 	reason = storing_here()->error();

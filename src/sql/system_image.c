@@ -36,6 +36,8 @@ static const char marks_sql[] =
 	" ('wal_log', 'COLUMN_KEY', 'timestamp_ns hostname process_id thread_id'),"
 	" ('connections', 'COLUMN_SEARCHED', 'timestamp_ns session_id'),"
 	" ('connections', 'COLUMN_KEY', 'timestamp_ns hostname process_id thread_id'),"
+	" ('page_io', 'COLUMN_SEARCHED', 'timestamp_ns'),"
+	" ('page_io', 'COLUMN_KEY', 'timestamp_ns hostname process_id thread_id'),"
 	" ('open_statements', 'COLUMN_SEARCHED', 'timestamp_ns session_id'),"
 	" ('open_statements', 'COLUMN_KEY', 'timestamp_ns hostname process_id thread_id'),"
 	" ('label_history', 'COLUMN_MIXED', 'value'),"

@@ -19,6 +19,7 @@
 	_(checkpoints)                                                                                       \
 	_(wal_log)                                                                                           \
 	_(connections)                                                                                       \
+	_(page_io)                                                                                           \
 	_(open_statements)                                                                                   \
 	_(label_history)                                                                                     \
 	_(plan_times)

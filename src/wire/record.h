@@ -34,6 +34,7 @@ enum record_kind {
 	RECORD_CHECKPOINT = 15,      /* the same */
 	RECORD_OPEN_STATEMENTS = 16, /* wire/open_statements_record.h */
 	RECORD_CONNECTION = 17,      /* wire/connection_record.h */
+	RECORD_PAGE_IO = 18,         /* wire/page_record.h */
 };
 
 #define STACK_FRAMES_MAX 512

@@ -100,6 +100,7 @@ static int set_defaults(void)
 		{ "trace_log_path", TRACE_FILE_DEFAULT },
 		{ "query_profiler_off_cpu_period_ns", "1ms" },
 		{ "query_profiler_outside", "1" },
+		{ "query_profiler_page_io", "1" },
 	};
 	static bool done;
 	char variable[128];

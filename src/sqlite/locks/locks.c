@@ -4,44 +4,19 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/lock.h"
 #include "collect/state.h"
 #include "handler/ring.h"
-#include "hook/hook.h"
+#include "sqlite/locks/file_methods.h"
 #include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/mutexes.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/locks/wal.h"
-
-#define TABLES_MAX 8 /* two a library: SQLite has another one for files without locks */
+#include "sqlite/pages/page_io.h"
 
 /* SQLite's names for the slots of the WAL index. */
 #define SLOT_CHECKPOINT 1
 
-/* A table of methods, and what stood in it. */
-struct lock_methods {
-	const sqlite3_io_methods *table; /* NULL: none */
-	int (*close)(sqlite3_file *);
-	int (*lock)(sqlite3_file *, int);
-	int (*unlock)(sqlite3_file *, int);
-	int (*shm_lock)(sqlite3_file *, int, int, int);
-	int (*shm_unmap)(sqlite3_file *, int);
-	int (*write)(sqlite3_file *, const void *, int, sqlite3_int64);
-	int (*truncate)(sqlite3_file *, sqlite3_int64);
-	int (*sync)(sqlite3_file *, int);
-};
-
-LOCK_DEFINE(lock, LOCK_DATABASE_METHODS, .at_fork = LOCK_LEFT);
-static struct lock_methods tables[TABLES_MAX];
-
 /* --- whose call it is ------------------------------------------------------------------- */
-
-static struct run *current_run(struct calling *calling)
-{
-	struct call_slot *slot = calling ? calling_find(calling, __builtin_frame_address(0)) : NULL;
-
-	return slot && slot->run && !slot->run->is_queryprofs ? slot->run : NULL;
-}
 
 /* The file's entry; this also finds a database that was attached later. */
 static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
@@ -230,7 +205,7 @@ static void see_release(struct lock_file *file, unsigned before)
 {
 	unsigned after = lock_file_locks(file);
 	struct session *session = after != before ? session_of_file(file) : NULL;
-	const struct run *run = session ? current_run(calling_current) : NULL;
+	const struct run *run = session ? file_methods_run(calling_current) : NULL;
 
 	if (session)
 		transaction_locks_change(session, before, after, file,
@@ -240,7 +215,7 @@ static void see_release(struct lock_file *file, unsigned before)
 static void see_result(sqlite3_file *file, struct lock_request request, int rc)
 {
 	struct calling *calling = calling_current;
-	struct run *run = current_run(calling);
+	struct run *run = file_methods_run(calling);
 	struct lock_file *entry = entry_of(file, run);
 	struct thread *thread = thread_current;
 	struct session *session;
@@ -287,18 +262,17 @@ void locks_wait_ends(const struct run *run, const struct thread *thread, int cod
 
 static void follow_wal(const struct session *session, struct lock_file *entry, const sqlite3_file *database);
 
-static struct wal_call wal_call_of(const struct lock_methods *real, sqlite3_file *file)
+static struct wal_call wal_call_of(const struct file_methods *real, sqlite3_file *file)
 {
-	return (struct wal_call){ lock_file_find(file), file, real->table, current_run(calling_current) };
+	return (struct wal_call){ lock_file_find(file), file, real->table,
+		                  file_methods_run(calling_current) };
 }
 
-static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file);
-
-static int lock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+int locks_lock_with(const struct file_methods *real, sqlite3_file *file, int level)
 {
 	struct lock_file *entry = level == SQLITE_LOCK_EXCLUSIVE ? lock_file_find(file) : NULL;
 	/* Before SQLite's request, which a file without a WAL makes, too. */
-	const bool may_close = entry && lock_file_has_wal(entry) && sees_unmap(real, file);
+	const bool may_close = entry && lock_file_has_wal(entry) && file_methods_see_unmap(real, file);
 	int rc;
 
 	if (thread_current)
@@ -313,7 +287,7 @@ static int lock_with(const struct lock_methods *real, sqlite3_file *file, int le
 	return rc;
 }
 
-static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int level)
+int locks_unlock_with(const struct file_methods *real, sqlite3_file *file, int level)
 {
 	struct lock_file *entry = lock_file_find(file);
 
@@ -324,10 +298,11 @@ static int unlock_with(const struct lock_methods *real, sqlite3_file *file, int 
 		lock_file_lowered_level(entry, level);
 		see_release(entry, before);
 	}
+	page_io_see_unlock();
 	return real->unlock(file, level);
 }
 
-static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, int first, int count, int flags)
+int locks_shm_lock_with(const struct file_methods *real, sqlite3_file *file, int first, int count, int flags)
 {
 	struct thread *thread = thread_current;
 	bool locks = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
@@ -345,6 +320,8 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 		lock_file_released_slots(entry, first, count);
 		see_release(entry, before);
 	}
+	if (!locks)
+		page_io_see_unlock();
 	if (thread)
 		thread->wait.refused_by = 0;
 	rc = real->shm_lock(file, first, count, flags);
@@ -364,7 +341,7 @@ static int shm_lock_with(const struct lock_methods *real, sqlite3_file *file, in
 	return rc;
 }
 
-static int shm_unmap_with(const struct lock_methods *real, sqlite3_file *file, int removes)
+int locks_shm_unmap_with(const struct file_methods *real, sqlite3_file *file, int removes)
 {
 	const struct wal_call call = wal_call_of(real, file);
 
@@ -372,150 +349,28 @@ static int shm_unmap_with(const struct lock_methods *real, sqlite3_file *file, i
 		wal_see_unmap(&call);
 		lock_file_lost_wal(call.entry);
 	}
+	page_io_see_unmap(file);
 	return real->shm_unmap(file, removes);
 }
 
-static int write_with(const struct lock_methods *real, sqlite3_file *file, const void *data, int amount,
-                      sqlite3_int64 offset)
+int locks_truncate_with(const struct file_methods *real, sqlite3_file *file, sqlite3_int64 size)
 {
-	return __builtin_expect(wal_is_watched(thread_current, amount), 0)
-	               ? wal_write(file, data, amount, offset, real->write)
-	               : real->write(file, data, amount, offset);
-}
-
-static int truncate_with(const struct lock_methods *real, sqlite3_file *file, sqlite3_int64 size)
-{
-	wal_see_truncate(file, size, current_run(calling_current));
+	wal_see_truncate(file, size, file_methods_run(calling_current));
 	return real->truncate(file, size);
 }
 
-static int sync_with(const struct lock_methods *real, sqlite3_file *file, int flags)
+int locks_sync_with(const struct file_methods *real, sqlite3_file *file, int flags)
 {
 	return thread_current && thread_current->wait.is_checkpointing ? wal_sync(file, flags, real->sync)
 	                                                               : real->sync(file, flags);
 }
 
-static int close_with(const struct lock_methods *real, sqlite3_file *file)
+int locks_close_with(const struct file_methods *real, sqlite3_file *file)
 {
 	wal_see_close(file);
+	page_io_see_close(file);
 	lock_file_remove(file);
 	return real->close(file);
-}
-
-/* Each method knows its table, because a file's own table may be a copy. */
-#define METHODS(number)                                                                                      \
-	static int queryprof_lock_##number(sqlite3_file *file, int level)                                    \
-	{                                                                                                    \
-		return lock_with(&tables[number], file, level);                                              \
-	}                                                                                                    \
-	static int queryprof_unlock_##number(sqlite3_file *file, int level)                                  \
-	{                                                                                                    \
-		return unlock_with(&tables[number], file, level);                                            \
-	}                                                                                                    \
-	static int queryprof_shm_lock_##number(sqlite3_file *file, int first, int count, int flags)          \
-	{                                                                                                    \
-		return shm_lock_with(&tables[number], file, first, count, flags);                            \
-	}                                                                                                    \
-	static int queryprof_close_##number(sqlite3_file *file)                                              \
-	{                                                                                                    \
-		return close_with(&tables[number], file);                                                    \
-	}                                                                                                    \
-	static int queryprof_shm_unmap_##number(sqlite3_file *file, int removes)                             \
-	{                                                                                                    \
-		return shm_unmap_with(&tables[number], file, removes);                                       \
-	}                                                                                                    \
-	static int queryprof_write_##number(sqlite3_file *file, const void *data, int amount,                \
-	                                    sqlite3_int64 offset)                                            \
-	{                                                                                                    \
-		return write_with(&tables[number], file, data, amount, offset);                              \
-	}                                                                                                    \
-	static int queryprof_truncate_##number(sqlite3_file *file, sqlite3_int64 size)                       \
-	{                                                                                                    \
-		return truncate_with(&tables[number], file, size);                                           \
-	}                                                                                                    \
-	static int queryprof_sync_##number(sqlite3_file *file, int flags)                                    \
-	{                                                                                                    \
-		return sync_with(&tables[number], file, flags);                                              \
-	}
-METHODS(0)
-METHODS(1)
-METHODS(2)
-METHODS(3)
-METHODS(4)
-METHODS(5)
-METHODS(6)
-METHODS(7)
-
-#define OURS(number)                                                                                         \
-	{                                                                                                    \
-		NULL, queryprof_close_##number, queryprof_lock_##number, queryprof_unlock_##number,          \
-			queryprof_shm_lock_##number, queryprof_shm_unmap_##number, queryprof_write_##number, \
-			queryprof_truncate_##number, queryprof_sync_##number                                 \
-	}
-static const struct lock_methods ours[TABLES_MAX] = { OURS(0), OURS(1), OURS(2), OURS(3),
-	                                              OURS(4), OURS(5), OURS(6), OURS(7) };
-
-static bool sees_unmap(const struct lock_methods *real, const sqlite3_file *file)
-{
-	return real->shm_unmap && file->pMethods->xShmUnmap == ours[real - tables].shm_unmap;
-}
-
-/* All that is replaced in a table, with these methods. Returns the number. When a file is closed, its entry
- * must be removed first, so this comes first. */
-#define SLOTS 8
-static int slots_of(const sqlite3_io_methods *table, const struct lock_methods *methods,
-                    struct hook_slot slots[SLOTS])
-{
-	const struct hook_slot all[SLOTS] = {
-		{ (void **)(uintptr_t)&table->xClose, (void *)methods->close },
-		{ (void **)(uintptr_t)&table->xUnlock, (void *)methods->unlock },
-		{ (void **)(uintptr_t)&table->xLock, (void *)methods->lock },
-		{ (void **)(uintptr_t)&table->xWrite, (void *)methods->write },
-		{ (void **)(uintptr_t)&table->xTruncate, (void *)methods->truncate },
-		{ (void **)(uintptr_t)&table->xSync, (void *)methods->sync },
-		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)methods->shm_unmap },
-		{ (void **)(uintptr_t)&table->xShmLock, (void *)methods->shm_lock },
-	};
-
-	memcpy(slots, all, sizeof(all));
-	return table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
-}
-
-static bool is_replaced(const struct hook_slot *slots, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (*slots[i].at != slots[i].value)
-			return false;
-	return true;
-}
-
-/* Once an entry is used, the real methods are never read again: if a slot could not be written, or
- * in the child of a fork in between, some of them are already replaced. */
-static void replace(const sqlite3_io_methods *table)
-{
-	struct hook_slot slots[SLOTS];
-	int i = 0, count;
-
-	while (i < TABLES_MAX && tables[i].table && tables[i].table != table)
-		i++;
-	if (i == TABLES_MAX)
-		return;
-	if (!tables[i].table) {
-		tables[i] = (struct lock_methods){ NULL,
-			                           table->xClose,
-			                           table->xLock,
-			                           table->xUnlock,
-			                           table->iVersion >= 2 ? table->xShmLock : NULL,
-			                           table->iVersion >= 2 ? table->xShmUnmap : NULL,
-			                           table->xWrite,
-			                           table->xTruncate,
-			                           table->xSync };
-		/* After the methods, also for the child of a fork. */
-		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
-	}
-	count = slots_of(table, &ours[i], slots);
-	if (!is_replaced(slots, count))
-		hook_try_set(slots, count);
 }
 
 /* Names of databases beyond the two that each connection has. */
@@ -526,17 +381,6 @@ static const char *name_of(sqlite3 *db, int index)
 	if (index == 0)
 		return "main";
 	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
-}
-
-/* False: the file is not one of SQLite's own. */
-static bool replace_of(const struct session *session, const sqlite3_file *file)
-{
-	if (!file->pMethods || !host_is_within(session->library, file->pMethods))
-		return false;
-	lock_acquire(&lock);
-	replace(file->pMethods);
-	lock_release(&lock);
-	return true;
 }
 
 /* The file of the WAL is a new one when the connection has opened the WAL again. */
@@ -552,7 +396,7 @@ static void follow_wal(const struct session *session, struct lock_file *entry, c
 		    file != database)
 			continue;
 		if (!sqlite3_file_control(session->db, name, SQLITE_FCNTL_JOURNAL_POINTER, &wal) && wal &&
-		    replace_of(session, wal))
+		    file_methods_replace(session, wal))
 			wal_set_file(entry, wal);
 		return;
 	}
@@ -569,7 +413,7 @@ void locks_follow(struct session *session)
 
 		if (!(name = name_of(db, i)) ||
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
-		    !replace_of(session, file))
+		    !file_methods_replace(session, file))
 			continue;
 		path = sqlite3_db_filename(db, name);
 		if (path && *path && !lock_file_find(file))
@@ -579,14 +423,6 @@ void locks_follow(struct session *session)
 
 void locks_restore(void)
 {
-	lock_acquire(&lock);
-	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {
-		const sqlite3_io_methods *table = tables[i].table;
-		struct hook_slot slots[SLOTS];
-
-		if (!is_replaced(slots, slots_of(table, &ours[i], slots)))
-			continue;
-		hook_try_set(slots, slots_of(table, &tables[i], slots));
-	}
-	lock_release(&lock);
+	file_methods_restore();
+	page_io_forget();
 }

@@ -13,6 +13,8 @@
 
 #include "sqlite/session/run.h"
 
+struct file_methods;
+
 /* The session's files are followed from now on. Under the connection's mutex. */
 void locks_follow(struct session *session);
 
@@ -61,3 +63,12 @@ static inline void locks_resume(struct thread *thread, struct lock_around around
 	thread->wait.lock_query = around.query;
 	__atomic_store_n(&thread->waiting->lock, around.lock, __ATOMIC_RELAXED);
 }
+
+/* The replacements of SQLite's methods (file_methods.h); they call the real ones. */
+int locks_lock_with(const struct file_methods *real, sqlite3_file *file, int level);
+int locks_unlock_with(const struct file_methods *real, sqlite3_file *file, int level);
+int locks_shm_lock_with(const struct file_methods *real, sqlite3_file *file, int first, int count, int flags);
+int locks_shm_unmap_with(const struct file_methods *real, sqlite3_file *file, int removes);
+int locks_truncate_with(const struct file_methods *real, sqlite3_file *file, sqlite3_int64 size);
+int locks_sync_with(const struct file_methods *real, sqlite3_file *file, int flags);
+int locks_close_with(const struct file_methods *real, sqlite3_file *file);

@@ -18,6 +18,7 @@
 #include "store/write/losses.h"
 #include "store/write/lifecycle.h"
 #include "store/write/connections.h"
+#include "store/write/page_sums.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
 #include "store/write/query_rows.h"
@@ -86,6 +87,7 @@ static const struct {
 	[RECORD_CHECKPOINT] = WITH_TEXTS(checkpoint_record, database_size, holder_size),
 	[RECORD_OPEN_STATEMENTS] = WITH_TEXTS(open_statements_record, database_size, query_size),
 	[RECORD_CONNECTION] = WITH_TEXTS(connection_record, database_size, database_size),
+	[RECORD_PAGE_IO] = WITH_TEXTS(page_record, database_size, table_size),
 };
 
 /* False: no thread under queryprof wrote it. */
@@ -121,6 +123,7 @@ static int store_record(struct writer *writer, unsigned kind, const void *record
 	case RECORD_CHECKPOINT: return checkpoints_add(writer, record, size);
 	case RECORD_OPEN_STATEMENTS: return open_statements_add(writer, record, size);
 	case RECORD_CONNECTION: return connections_add(writer, record);
+	case RECORD_PAGE_IO: return page_sums_add(writer, record);
 	default: return SQLITE_OK;
 	}
 }
@@ -135,7 +138,8 @@ static bool is_counted(unsigned kind)
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
-	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS;
+	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS ||
+	       kind == RECORD_PAGE_IO;
 }
 
 bool writer_is_plan(unsigned kind)

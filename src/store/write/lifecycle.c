@@ -11,6 +11,7 @@
 #include "store/write/lock_waits.h"
 #include "store/write/losses.h"
 #include "store/write/connections.h"
+#include "store/write/page_sums.h"
 #include "store/write/space.h"
 #include "store/write/bytecode.h"
 #include "store/write/queries.h"
@@ -42,6 +43,7 @@
 	PART(locks, lock_writer)                                                                             \
 	PART(checkpoints, checkpoint_writer)                                                                 \
 	PART(connections, connection_writer)                                                                 \
+	PART(page_sums, page_sum_writer)                                                                     \
 	PART(bytecode, bytecode_writer)                                                                      \
 	PART(losses, loss_writer)
 

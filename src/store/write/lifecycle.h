@@ -30,7 +30,7 @@ void writer_forget(struct writer *writer);
 void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 
 /* All statements: those of the transaction and of each part. */
-#define WRITER_SETS 19
+#define WRITER_SETS 20
 void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS]);
 
 /* Forgets the statements of a connection that is another process's. */

@@ -184,6 +184,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      " AND id NOT IN (SELECT process FROM transactions)"
 		                      " AND id NOT IN (SELECT process FROM open_statement_counts)"
 		                      " AND id NOT IN (SELECT process FROM connection_counts)"
+		                      " AND id NOT IN (SELECT process FROM page_sums)"
 		                      " AND id NOT IN (SELECT process FROM wal_events)"
 		                      " AND id NOT IN (SELECT process FROM wal_checkpoints)",
 		                      0, 0);
@@ -233,6 +234,7 @@ static int remove_times(struct writer *writer, struct cut *cut, uint64_t *remove
 		DELETE_OLDEST("wal_checkpoints", "start_ns + duration_ns"),
 		DELETE_OLDEST("open_statement_counts", "timestamp_ns"),
 		DELETE_OLDEST("connection_counts", "timestamp_ns"),
+		DELETE_OLDEST("page_sums", "start_ns"),
 		DELETE_BATCHES,
 	};
 	int code = writer_run_sql(writer, "DELETE FROM samples WHERE timestamp_ns < ?1", cut->time_ns, 0);

@@ -77,6 +77,7 @@ struct writer {
 	struct lock_writer *locks;
 	struct checkpoint_writer *checkpoints;
 	struct connection_writer *connections;
+	struct page_sum_writer *page_sums;
 	struct bytecode_writer *bytecode;
 	struct loss_writer *losses;
 };

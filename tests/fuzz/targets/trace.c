@@ -43,7 +43,7 @@ static const char *const lines[][WORDS_MAX] = {
 	{ "wal", NAME, "--format", "json" },
 	{ "sql", NAME,
 	  "SELECT * FROM checkpoints; SELECT * FROM wal_log; SELECT * FROM checkpoint_frames; "
-	  "SELECT * FROM open_statements; SELECT * FROM connections" },
+	  "SELECT * FROM open_statements; SELECT * FROM connections; SELECT * FROM page_io" },
 	{ "traces", NAME, "--by", "cpu" },
 	{ "traces", NAME, "--by", "wait", "--like", "check", "--format", "csv" },
 	{ "trace", NAME, "4bf92f3577b34da6", "--samples" },

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/pages/page_files.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/lock.h"
+#include "base/pointer_slots.h"
+#include "sqlite/library/host.h"
+#include "sqlite/locks/lock_holders.h"
+#include "sqlite/pages/page_memory.h"
+#include "sqlite/session/run.h"
+
+LOCK_DEFINE(lock, LOCK_PAGE_FILES);
+uint32_t page_files_version;
+
+/* --- databases ----------------------------------------------------------------------------------- */
+
+/* Under the lock. A place that is not used: the last connection has closed it, and all sums were written. */
+static struct page_database *take_place(struct page_files *files)
+{
+	struct page_database **unused = NULL;
+
+	for (uint32_t i = 0; i < PAGE_DATABASES; i++) {
+		struct page_database *database = files->databases[i];
+
+		if (!database)
+			return files->databases[i] = page_memory_take(sizeof(*database));
+		if (!database->files && !__atomic_load_n(&database->sums, __ATOMIC_ACQUIRE))
+			unused = &files->databases[i];
+	}
+	return unused ? *unused : NULL;
+}
+
+static struct page_database *find_database(const struct page_files *files, const struct stat *identity,
+                                           const char *path)
+{
+	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++) {
+		struct page_database *database = files->databases[i];
+
+		if (database->inode == (uint64_t)identity->st_ino &&
+		    database->device == (uint64_t)identity->st_dev && !strcmp(database->path, path))
+			return database;
+	}
+	return NULL;
+}
+
+/* Under the lock. */
+static struct page_database *open_database(struct page_files *files, const char *path)
+{
+	const int saved_errno = errno;
+	struct page_database *database = NULL;
+	struct stat identity;
+
+	if (path && *path && strlen(path) < PAGE_PATH_BYTES && !stat(path, &identity) &&
+	    !(database = find_database(files, &identity, path)) && (database = take_place(files))) {
+		database->device = identity.st_dev;
+		database->inode = identity.st_ino;
+		database->path_size = (uint32_t)strlen(path);
+		memcpy(database->path, path, database->path_size + 1);
+	}
+	errno = saved_errno;
+	/* Another file may have got this one's number meanwhile, and a connection that opens it reads all
+	 * anew. */
+	if (database && !database->files) {
+		database->page_size = 0;
+		page_owners_forget(&database->owners,
+		                   __atomic_load_n(&database->sums, __ATOMIC_ACQUIRE) != 0);
+	}
+	return database;
+}
+
+/* --- files --------------------------------------------------------------------------------------- */
+
+static struct page_file *add(struct page_files *files, sqlite3_file *file, enum page_file_role role,
+                             sqlite3_file *database_file, const char *path)
+{
+	struct page_database *database = NULL;
+	struct page_file *added = NULL;
+	uint32_t slot;
+
+	lock_acquire(&lock);
+	slot = pointer_slot_choose(files->keys, PAGE_FILES, files->used, file);
+	if (role != PAGE_FILE_OTHER && slot != POINTER_SLOT_NONE)
+		database = open_database(files, path);
+	if (slot != POINTER_SLOT_NONE && (database || role == PAGE_FILE_OTHER)) {
+		added = &files->files[slot];
+		*added = (struct page_file){ .role = role, .database = database };
+		if (role == PAGE_FILE_WAL)
+			added->database_file = database_file;
+		if (database) {
+			database->files++;
+			database->wals += role == PAGE_FILE_WAL;
+		}
+		pointer_slot_publish(files->keys, &files->used, slot, file);
+	}
+	lock_release(&lock);
+	return added;
+}
+
+void page_files_remove(struct page_files *files, const sqlite3_file *file)
+{
+	struct page_file *removed;
+	uint32_t slot = pointer_slot_find(files->keys, PAGE_FILES, file);
+
+	if (slot == POINTER_SLOT_NONE)
+		return;
+	lock_acquire(&lock);
+	removed = &files->files[slot];
+	if (removed->database) {
+		removed->database->files--;
+		removed->database->wals -= removed->role == PAGE_FILE_WAL;
+	}
+	pointer_slot_remove(files->keys, PAGE_FILES, &files->used, slot);
+	__atomic_fetch_add(&page_files_version, 1, __ATOMIC_RELEASE);
+	lock_release(&lock);
+}
+
+void page_files_forget(struct page_files *files)
+{
+	lock_acquire(&lock);
+	for (uint32_t i = 0; i < PAGE_FILES; i++)
+		if (pointer_slot_is_used(files->keys[i]))
+			pointer_slot_remove(files->keys, PAGE_FILES, &files->used, i);
+	__atomic_fetch_add(&page_files_version, 1, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++)
+		files->databases[i]->files = files->databases[i]->wals = 0;
+	lock_release(&lock);
+}
+
+/* Names of databases beyond the two that each connection has. */
+static const char *name_of(sqlite3 *db, int index)
+{
+	static const int has_names = 3039000;
+
+	if (index == 0)
+		return "main";
+	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
+}
+
+/* A connection without a lock of the index may have its WAL for itself: it reads or writes the header first.
+ */
+static enum page_file_role role_of_journal(const sqlite3_file *database_file,
+                                           const struct page_access *access)
+{
+	struct lock_file *entry = lock_file_find(database_file);
+
+	return (entry && lock_file_has_wal(entry)) ||
+	                       (access->offset == 0 && access->bytes == WAL_HEADER_BYTES)
+	               ? PAGE_FILE_WAL
+	               : PAGE_FILE_JOURNAL;
+}
+
+static struct page_file *add_of_session(struct page_files *files, const struct page_access *access,
+                                        sqlite3 *db)
+{
+	const char *name;
+
+	for (int i = 0; i == 0 || i == 1 || name_of(db, i); i++) {
+		sqlite3_file *database = NULL, *journal = NULL;
+
+		if (!(name = name_of(db, i)) ||
+		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &database) || !database)
+			continue;
+		if (database == access->file)
+			return add(files, access->file, PAGE_FILE_DATABASE, NULL,
+			           sqlite3_db_filename(db, name));
+		if (!sqlite3_file_control(db, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) &&
+		    journal == access->file)
+			return add(files, access->file, role_of_journal(database, access), database,
+			           sqlite3_db_filename(db, name));
+	}
+	return NULL;
+}
+
+/* A file of another connection: a backup works on two. */
+static struct page_file *add_known(struct page_files *files, const struct page_access *access)
+{
+	struct lock_file *entry = lock_file_find(access->file);
+
+	if (!entry || lock_file_of_wal(access->file))
+		return NULL;
+	return add(files, access->file, PAGE_FILE_DATABASE, NULL, lock_file_path(entry));
+}
+
+static __attribute__((noinline)) struct page_file *add_new(struct page_files *files,
+                                                           const struct page_access *access)
+{
+	const struct run *run = access->run;
+	sqlite3 *db = run && run->session ? run->session->db : NULL;
+	struct page_file *added = add_known(files, access);
+
+	if (!added && db)
+		added = add_of_session(files, access, db);
+	/* A temporary file is written first; a database may be read before its connection has it. */
+	if (!added && db && access->is_write)
+		added = add(files, access->file, PAGE_FILE_OTHER, NULL, NULL);
+	return added;
+}
+
+struct page_file *page_files_find(struct page_files *files, const struct page_access *access)
+{
+	uint32_t slot = pointer_slot_find(files->keys, PAGE_FILES, access->file);
+
+	return __builtin_expect(slot != POINTER_SLOT_NONE, 1) ? &files->files[slot] : add_new(files, access);
+}
+
+/* --- the index of a WAL: https://www.sqlite.org/walformat.html ------------------------------------ */
+
+#define BLOCK_BYTES 32768
+#define BLOCK_FRAMES 4096u
+#define HEAD_WORDS 34u /* of the first block */
+
+uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
+{
+	const uint32_t at = frame - 1 + HEAD_WORDS, number = at / BLOCK_FRAMES;
+	const volatile uint32_t *block = number < WAL_BLOCKS ? wal->blocks[number] : NULL;
+	sqlite3_file *file = wal->database_file;
+	volatile void *mapped = NULL;
+
+	if (!block && file && file->pMethods && file->pMethods->iVersion >= 2 && file->pMethods->xShmMap &&
+	    !file->pMethods->xShmMap(file, (int)number, BLOCK_BYTES, 0, &mapped) && mapped) {
+		block = mapped;
+		if (number < WAL_BLOCKS)
+			wal->blocks[number] = block;
+	}
+	return block ? block[at % BLOCK_FRAMES] : 0;
+}
+
+void page_files_unmap(struct page_files *files, const sqlite3_file *database_file)
+{
+	for (uint32_t i = 0; i < PAGE_FILES; i++)
+		if (pointer_slot_is_used(files->keys[i]) && files->files[i].database_file == database_file)
+			memset(files->files[i].blocks, 0, sizeof(files->files[i].blocks));
+}

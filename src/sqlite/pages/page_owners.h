@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which b-tree each page of a database belongs to, as the pages show that the host reads and writes.
+ *
+ * The rows of sqlite_schema name the root pages, an interior page names its children, a cell the first page
+ * of its overflow chain, and an overflow page the next one. A page whose own b-tree is not known yet is noted
+ * as the parent of the pages that it names, so that the order in which pages are written does not matter. A
+ * page that is freed is on the freelist when the trunk that names it is written; when it is used again, the
+ * page that points to it is written, too.
+ *
+ * A page is parsed when it is written, and when it is read for the first time. A leaf that is read shows no
+ * more than the overflow pages of its rows, so after many leaves without any, further ones are not parsed
+ * until a page is read whose b-tree is not known. Pages that another process has changed may show their old
+ * b-tree until the connection reads their parent again; a page of an unknown b-tree makes all interior pages
+ * count as not read yet, once a second at most.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sqlite3ext.h>
+#include <stdint.h>
+
+#include "sqlite/pages/btree_page.h"
+
+/* Further pages and b-trees are not known. */
+#define PAGES_IN_CHUNK 4096u
+#define PAGE_CHUNKS 4096u
+#define BTREES_IN_BLOCK 32u
+#define BTREE_BLOCKS 128u
+
+#define BTREE_NAME_BYTES 120 /* longer names are cut */
+
+struct page_btree {
+	uint32_t root;        /* 0: of a virtual table */
+	uint32_t replaced_by; /* atomic; the b-tree that has its root page now; 0: none */
+	bool is_index, is_virtual;
+	bool has_type, is_without_rowid; /* atomic: its root page was seen, and which kind it is */
+	uint8_t name_size, table_size;
+	char name[BTREE_NAME_BYTES], table[BTREE_NAME_BYTES];
+};
+
+/* Of a database that is open in this process. */
+struct page_owners {
+	struct page_layout layout; /* atomic, as all below; size 0: not known yet */
+	bool has_pointer_map;
+	uint32_t encoding;
+	uint32_t generation; /* 1 .. GENERATIONS - 1: pages that were parsed in another one are not */
+	uint64_t generation_ns;
+	uint32_t leaves;      /* so many leaves are parsed when they are read, to find overflow pages */
+	uint32_t btree_count; /* from 1 on */
+	struct page_btree *btrees[BTREE_BLOCKS];
+	uint32_t *chunks[PAGE_CHUNKS]; /* a word for each page */
+};
+
+/* All that is known is forgotten, but for the b-trees whose names are still needed. */
+void page_owners_forget(struct page_owners *owners, bool needs_names);
+
+enum page_class {
+	PAGE_CLASS_UNKNOWN,
+	PAGE_CLASS_BTREE,
+	PAGE_CLASS_OVERFLOW, /* of a b-tree */
+	PAGE_CLASS_FREE,
+	PAGE_CLASS_POINTER_MAP,
+};
+
+struct page_owner {
+	enum page_class class;
+	uint32_t btree; /* 0: none */
+};
+
+/* Whether the page, which was read and is of this type, is worth page_owners_see(). */
+static inline bool page_owners_want(const struct page_owners *owners, uint32_t type)
+{
+	return (type != BTREE_LEAF_TABLE && type != BTREE_LEAF_INDEX) ||
+	       __atomic_load_n(&owners->leaves, __ATOMIC_RELAXED) || !owners->layout.size;
+}
+
+/* What the page shows: it has just been written, or was read. `bytes` are the whole page. */
+void page_owners_see(struct page_owners *owners, uint32_t page, const uint8_t *bytes, uint32_t size,
+                     bool is_written);
+
+/* To whom the page belongs. `type`: the kind of b-tree that its first byte shows, BTREE_NONE or
+ * PAGE_TYPE_UNSEEN; a page of another type than its b-tree's is not a page of it any more. A page of the
+ * freelist that looks like one of a b-tree may have been taken from it, until the end of the transaction. */
+#define PAGE_TYPE_UNSEEN 255u
+struct page_owner page_owners_find(struct page_owners *owners, uint32_t page, uint32_t type, bool is_end);
+
+static inline uint32_t page_type_of(uint32_t page, const uint8_t *bytes)
+{
+	const uint32_t type = bytes[page == 1 ? DATABASE_HEADER_BYTES : 0];
+
+	return type == BTREE_LEAF_TABLE || type == BTREE_LEAF_INDEX || type == BTREE_INTERIOR_TABLE ||
+	                       type == BTREE_INTERIOR_INDEX
+	               ? type
+	               : BTREE_NONE;
+}
+
+/* A page of an unknown b-tree was read at this time. */
+void page_owners_miss(struct page_owners *owners, uint64_t now_ns);
+
+/* The page is written. Whether it had been before; false: not known. */
+bool page_owners_set_written(struct page_owners *owners, uint32_t page);
+
+/* NULL: 0. */
+const struct page_btree *page_owners_btree(const struct page_owners *owners, uint32_t number);
+
+/* Whether it is a table that a virtual table of the database keeps its content in. */
+bool page_owners_is_shadow(const struct page_owners *owners, const struct page_btree *btree);
