@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pages and bytes by b-tree and statement (page_io), against a log of the calls themselves (log_calls.c), with the owners of pages
+as SQLite's dbstat has them afterwards.
+
+usage: test_page_io.py QUERYPROF LOG_CALLS [unittest arguments]"""
+
+import collections
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+LOG_CALLS = os.path.abspath(sys.argv.pop(2))
+from recording import *
+
+COUNTS = ("reads", "read_bytes", "wal_read_bytes", "writes", "wal_bytes", "database_bytes", "journal_bytes", "journal_read_bytes")
+
+# Runs each statement under a label of its own, and prints the labels' texts. Nothing that has a page frees it, so that the owners
+# afterwards are the owners of then; what `free` does comes last.
+HOST = r"""
+import ctypes, json, os, random, sqlite3, sys
+mode, page_size, vacuum, free = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
+set_label = ctypes.CDLL(os.environ["LOG_CALLS"]).page_calls_label
+texts = []
+def run(db, sql, *values):
+    if sql not in texts:
+        texts.append(sql)
+    set_label(texts.index(sql) + 1)
+    rows = db.execute(sql, values).fetchall()
+    set_label(0)
+    return rows
+def connect(name="app.db"):
+    db = sqlite3.connect(name, isolation_level=None, cached_statements=1000)
+    return warm(db, "sqlite_master")
+# Reads the schema, and what virtual tables read when they are used first, in preparations.
+def warm(db, *tables):
+    for table in tables:
+        db.execute("SELECT 1 FROM %s LIMIT 0" % table).fetchall()
+    return db
+random.seed(47)
+for name in ("app.db", "other.db"):
+    db = connect(name)
+    for pragma in ("page_size=%d" % page_size, "auto_vacuum=" + vacuum, "journal_mode=" + mode, "synchronous=NORMAL"):
+        db.execute("PRAGMA " + pragma)
+    if name == "other.db":
+        db.execute("CREATE TABLE elsewhere(id INTEGER PRIMARY KEY, x)")
+    else:
+        db.executescript('''
+            CREATE TABLE asset(id INTEGER PRIMARY KEY, amount REAL, at INT, name TEXT, b BLOB);
+            CREATE INDEX i_amount ON asset(amount); CREATE INDEX i_at ON asset(at); CREATE INDEX i_name ON asset(name);
+            CREATE TABLE pair(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+            CREATE VIRTUAL TABLE words USING fts5(x); CREATE VIRTUAL TABLE boxes USING rtree(id, a, b);
+            INSERT INTO words(words, rank) VALUES ('automerge', 0); INSERT INTO words(words, rank) VALUES ('crisismerge', 1000);
+            CREATE TABLE "größe"(x UNIQUE);''')
+    db.close()
+db = connect()
+run(db, "ATTACH 'other.db' AS other")
+warm(db, "words", "boxes", "elsewhere")
+# Also without a transaction, each with a commit of its own.
+for batch in range(30):
+    if batch % 3:
+        run(db, "BEGIN")
+    for i in range(batch * 20, batch * 20 + 20):
+        big = random.choice((0, 0, 0, 3 * page_size + i))
+        run(db, "INSERT INTO asset(amount, at, name, b) VALUES (?, ?, ?, ?)", random.random(), i, "n%d" % random.randrange(10**6), b"x" * big)
+        run(db, "INSERT INTO pair VALUES (?, ?)", "k%d" % i, i)
+        if batch % 9 == 1:  # the list of its segments remains short: a longer one leaves pages
+            run(db, "INSERT INTO words VALUES (?)", "word%d and w%d" % (i, i % 7))
+        run(db, "INSERT INTO boxes VALUES (?, ?, ?)", i, random.random(), 2 + random.random())
+        run(db, "INSERT INTO elsewhere VALUES (?, ?)", i, "y" * 50)
+        run(db, 'INSERT INTO "größe" VALUES (?)', "%06d" % random.randrange(10**9))
+    if batch % 3:
+        run(db, "COMMIT")
+    run(db, "UPDATE asset SET amount = amount + 0.001 WHERE id = ?", 1 + random.randrange(batch * 20 + 20))
+if mode == "WAL":
+    run(db, "PRAGMA wal_checkpoint(PASSIVE)")
+    run(db, "INSERT INTO elsewhere VALUES (?, ?)", 10**6, "")
+db.close()
+db = warm(connect(), "words", "boxes")
+db.execute("PRAGMA cache_size=10")
+for sql in ("SELECT sum(length(b)) FROM asset", "SELECT count(*) FROM pair", "SELECT * FROM words('w3')", "SELECT count(*) FROM boxes WHERE a > 0.5",
+            "SELECT count(*) FROM asset INDEXED BY i_name WHERE name > ''"):
+    run(db, sql)
+owners = {}
+for name in ("app.db", "other.db"):
+    other = connect(name)
+    owners[name] = other.execute("SELECT pageno, name FROM dbstat").fetchall()
+    other.close()
+for sql in free:
+    run(db, sql)
+db.close()
+with open("owners", "w") as file:
+    json.dump([texts, owners], file)
+"""
+
+
+class PageIo(Recording):
+    def calls(self):
+        """What the calls come to: {(database, statement's number, page or kind of file): counts}. What a connection reads while it is
+        opened or attached, the head of page 1, is not in it."""
+        sums, frames = collections.defaultdict(collections.Counter), {}
+        sizes = {}
+        with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
+            for line in file:
+                label, kind, size, offset, number, path = line.rstrip("\n").split(" ", 5)
+                label, size, offset, number, is_read = int(label), int(size), int(offset), int(number), kind == "r"
+                base, _, role = os.path.basename(path).partition("-")
+                if base not in ("app.db", "other.db") or role not in ("", "wal", "journal") or (is_read and (size, offset) == (100, 0)):
+                    continue
+                if not role:
+                    if size >= 512:
+                        sizes[base] = size
+                    count = sums[base, label, offset // sizes.get(base, size) + 1 if size >= 512 else 1]
+                    count["reads"] += is_read
+                    count["read_bytes" if is_read else "database_bytes"] += size
+                    # A checkpoint copies pages; it does not change them.
+                    count["writes"] += not is_read and not self.mode == "WAL"
+                elif role == "journal":
+                    sums[base, label, role]["journal_read_bytes" if is_read else "journal_bytes"] += size
+                elif offset < 32:
+                    sums[base, label, "head"]["wal_read_bytes" if is_read else "wal_bytes"] += size
+                elif not is_read and size == 24:
+                    frames[base, offset + 24] = number
+                    sums[base, label, number]["wal_bytes"] += size
+                else:
+                    # SQLite reads whole frames if it recovers the index or changes a frame of its own transaction.
+                    count = sums[base, label, number if (base, offset) not in frames else frames[base, offset]]
+                    count["reads" if is_read else "writes"] += 1
+                    count["wal_read_bytes" if is_read else "wal_bytes"] += size
+        return sums
+
+    def check(self, mode, page_size, vacuum, *free):
+        self.mode = mode
+        for name in os.listdir(self.folder):
+            os.unlink(os.path.join(self.folder, name))
+        calls = os.path.join(self.folder, "calls")
+        done = self.record(PYTHON, self.file("host.py", HOST), mode, str(page_size), vacuum, *free, cwd=self.folder,
+                           env=dict(os.environ, LD_PRELOAD=LOG_CALLS, LOG_CALLS=LOG_CALLS, PAGE_CALLS=calls))
+        self.assertEqual(done.returncode, 0, self.seen)
+        with open(os.path.join(self.folder, "owners"), encoding="utf-8") as file:
+            texts, owners = json.load(file)
+        owners = {(name, page): owner for name in owners for page, owner in owners[name]}
+        hashes = dict(self.rows("SELECT DISTINCT query, normalized_query_hash FROM statement_stats"))
+        labels = {hashes[text]: number for number, text in enumerate(texts, 1)}
+        self.assertEqual(len(labels), len(texts))
+
+        truth, owned = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+        for (base, label, page), count in self.calls().items():
+            truth[base, label].update(count)
+            if label:
+                owned[base, label, owners.get((base, page), "") if isinstance(page, int) else page].update(count)
+        seen, by_btree, unknown, whole = (collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter), 0, 0)
+        for path, hash_, btree, kind, *values in self.rows(
+                "SELECT database, normalized_query_hash, btree, kind, %s FROM page_io" % ", ".join(COUNTS)):
+            base, label, count = os.path.basename(path), labels.get(hash_, 0), collections.Counter(dict(zip(COUNTS, values)))
+            seen[base, label].update(count)
+            total = sum(count[name] for name in COUNTS if name.endswith("bytes"))
+            whole += total
+            unknown += total * (kind == "unknown")
+            if label:
+                name = {"journal": "journal", "wal header": "head"}.get(kind, btree)
+                by_btree[base, label, name if kind != "unknown" else None].update(count)
+
+        # Exactly, by file and statement.
+        for key in set(truth) | set(seen):
+            expected = +truth[key]
+            # A session begins after the connection has read for the first time, and a preparation is label 0.
+            if key[1]:
+                self.assertEqual(+seen[key], expected, (key, texts[key[1] - 1], self.seen))
+        self.assertTrue(any(key[1] and count["reads"] for key, count in seen.items()))
+        # By b-tree, never more than there was; what lacks is unknown.
+        if free:
+            self.assertLess(unknown, 0.02 * whole, self.seen)
+            return
+        for key, count in by_btree.items():
+            expected = owned[key]
+            if key[2] is None:
+                continue
+            name = key[2] if key[2] not in ("sqlite_schema",) else "sqlite_schema"
+            for what in COUNTS:
+                self.assertLessEqual(count[what], expected[what], (key, what, texts[key[1] - 1]))
+        missing = sum((owned[key] - by_btree.get(key, collections.Counter())).total() for key in owned)
+        self.assertLessEqual(missing, 0.02 * whole)
+        self.assertLess(unknown, 0.02 * whole, self.seen)
+
+    def test_wal(self):
+        self.check("WAL", 4096, "NONE")
+
+    def test_wal_of_small_pages(self):
+        self.check("WAL", 512, "NONE")
+
+    def test_delete(self):
+        self.check("DELETE", 4096, "NONE")
+
+    def test_truncate_with_large_pages(self):
+        self.check("TRUNCATE", 65536, "NONE")
+
+    def test_auto_vacuum(self):
+        self.check("DELETE", 512, "FULL")
+        self.check("WAL", 1024, "INCREMENTAL")
+
+    def test_freed_pages(self):
+        for mode, page_size in (("WAL", 512), ("DELETE", 4096)):
+            self.check(mode, page_size, "NONE", "DELETE FROM asset WHERE id % 3 = 0", "INSERT INTO pair SELECT 'z' || id, b FROM asset",
+                       "DROP TABLE words", "CREATE TABLE made AS SELECT * FROM asset")
+
+
+if __name__ == "__main__":
+    unittest.main()
