@@ -3,8 +3,8 @@
  * Rows in ClickHouse's format RowBinary: values one after the other, each in the type that the table has. So
  * one writer serves old servers and new ones: a text goes into String and LowCardinality(String), labels into
  * Map and String. The same rows in Native, blocks of columns with dictionaries, are much more code to write,
- * take push twice the CPU time to make and a new server half of it to insert; with LZ4 they have between 0.6
- * and 1.3 times the bytes. JSONEachRow takes servers twice the time of RowBinary, and ten times the bytes.
+ * take push twice the CPU time to make and a new server half of it to insert; with LZ4 they have about 0.6
+ * times the bytes. JSONEachRow takes servers twice the time of RowBinary, and has 1.2 to 1.4 times the bytes.
  *
  *	clickhouse_type_read(&type, "LowCardinality(String)");
  *	clickhouse_put_text(&rows, &type.values[0], "SELECT 1", 8);
