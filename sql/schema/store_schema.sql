@@ -682,7 +682,7 @@ CREATE TABLE connection_counts (
 );
 
 -- What a thread read and wrote of one b-tree for one statement in about a second, as the view page_io shows it; kind:
--- see there. root: the b-tree's root page, 0: not known, or none. statement: its normalized_query_hash, 0: a
+-- see there. root: the b-tree's root page, of an unknown page its own number, 0: not known, several, or none. statement: its normalized_query_hash, 0: a
 -- preparation, or not known.
 CREATE TABLE page_sums (
 	id                 INTEGER PRIMARY KEY,

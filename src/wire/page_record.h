@@ -43,7 +43,8 @@ struct page_record {
 	uint64_t start_realtime_ns;
 	uint64_t counts[PAGE_COUNTS];
 	uint32_t kind; /* enum page_kind */
-	uint32_t root; /* page of the b-tree; 0: not known, or none */
+	uint32_t root; /* page of the b-tree; of PAGE_UNKNOWN the page itself; 0: several, not known, or none
+	                */
 	uint32_t thread_id;
 	uint32_t database_size, btree_size, table_size;
 	char text[];

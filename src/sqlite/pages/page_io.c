@@ -44,7 +44,8 @@ struct page_event {
 struct page_sum {
 	struct page_database *database; /* NULL: the place is free */
 	uint64_t statement;
-	uint32_t btree, class; /* of struct page_owner, or CLASS_... */
+	uint32_t btree,
+		class; /* of struct page_owner, or CLASS_...; btree: if not known, the page, or 0: several */
 	uint64_t start_ns;
 	uint64_t counts[PAGE_COUNTS];
 };
@@ -56,6 +57,7 @@ enum { CLASS_JOURNAL = 16, CLASS_WAL_HEADER };
 #define EVENTS_MOST 8192 /* for a transaction with so many pages that are not known yet */
 #define SUMS 256u        /* a power of two */
 #define SUMS_USED (SUMS / 4 * 3)
+#define SUMS_FOR_PAGES (SUMS / 4) /* while there are fewer, a page that is not known has a sum of its own */
 #define FLUSH_NS 1000000000u
 
 struct page_io {
@@ -110,7 +112,8 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 {
 	static const struct page_btree none = { 0 };
 	const struct page_database *database = sum->database;
-	const struct page_btree *known = page_owners_btree(&database->owners, sum->btree);
+	const bool is_page = sum->class == PAGE_CLASS_UNKNOWN;
+	const struct page_btree *known = is_page ? NULL : page_owners_btree(&database->owners, sum->btree);
 	const struct page_btree *btree = known ? known : &none;
 	const size_t size =
 		sizeof(struct page_record) + database->path_size + btree->name_size + btree->table_size;
@@ -123,7 +126,7 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 		.statement = sum->statement ? statement_stats_hash(sum->statement) : 0,
 		.start_realtime_ns = sum->start_ns + thread->realtime_offset_ns,
 		.kind = kind_of(sum, known),
-		.root = btree->root,
+		.root = is_page ? sum->btree : btree->root,
 		.thread_id = thread->id,
 		.database_size = database->path_size,
 		.btree_size = btree->name_size,
@@ -277,7 +280,7 @@ static void count_events(struct page_io *io, const struct thread *thread, uint64
 
 	for (uint32_t i = 0; i < io->events; i++) {
 		const struct page_event *event = &io->event[i];
-		const struct page_owner owner = owner_of(event, is_end);
+		struct page_owner owner = owner_of(event, is_end);
 
 		if (owner.class == PAGE_CLASS_UNKNOWN && event->page && may_be_known(event)) {
 			if (!is_end) {
@@ -287,6 +290,8 @@ static void count_events(struct page_io *io, const struct thread *thread, uint64
 			if (event->kind == EVENT_READ || event->kind == EVENT_WAL_READ)
 				page_owners_miss(&event->database->owners, now_ns);
 		}
+		if (owner.class == PAGE_CLASS_UNKNOWN && io->sums < SUMS_FOR_PAGES)
+			owner.btree = event->page;
 		count_event(io, event, owner, thread, now_ns);
 	}
 	io->events = kept;
