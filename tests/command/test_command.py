@@ -29,7 +29,7 @@ class Command(Tool):
     def test_help(self):
         out = self.output("--help")
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", out, re.MULTILINE)
-        self.assertEqual(names, ["record", "attach", "findings", "queries", "report", "plan", "locks", "wal", "traces",
+        self.assertEqual(names, ["record", "attach", "findings", "queries", "report", "plan", "locks", "wal", "pages", "traces",
                                  "trace", "diff", "check", "advise", "analyze", "top", "dump", "live", "export", "push", "pull", "embed", "sql", "mcp",
                                  "metrics"])
         for name in names:
@@ -73,7 +73,7 @@ class Command(Tool):
             self.assertRegex(run(*arguments)[2], r"unheard-of \(see queryprof (queries )?--help\)\n$")
         self.assertIn("record: --cpu 10 has no unit: --cpu 10ms?\n", run("record", "--cpu", "10", "true")[2])
         self.assertIn("diff: --at soon; expected a time", run("diff", self.trace, "--at", "soon")[2])
-        for arguments in (["findings"], ["queries"], ["report"], ["plan"], ["diff"], ["locks"], ["wal"], ["traces"], ["embed"], ["sql"],
+        for arguments in (["findings"], ["queries"], ["report"], ["plan"], ["diff"], ["locks"], ["wal"], ["pages"], ["traces"], ["embed"], ["sql"],
                           ["export", "--format", "json", "-o", "-"]):
             self.assertIn("`queryprof pull URL`", self.refused(1, arguments[0], "http://127.0.0.1:1/", *arguments[1:],
                                                               *(["--at", "now"] if arguments == ["diff"] else [])))

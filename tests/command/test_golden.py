@@ -67,6 +67,9 @@ REPORTS = (
     *(("locks_%d" % columns, columns, ("locks", "plans.trace")) for columns in (80, 120, 200)),
     *(("wal" + name, columns, ("wal", "plans.trace")) for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
     ("wal.json", None, ("wal", "plans.trace", "--format", "json")),
+    *(("pages" + name, columns, ("pages", "pages.trace")) for name, columns in (("", None), ("_80", 80), ("_120", 120), ("_200", 200))),
+    *(("pages_" + by + ".json", None, ("pages", "pages.trace", "--by", by, "--database", "orders.db", "--format", "json")) for by in ("btree", "statement", "index")),
+    ("pages_time.csv", None, ("pages", "pages.trace", "--by", "time", "--table", "orders_paid", "--format", "csv")),
     ("queries_plans", None, ("queries", "plans.trace")),
     *(("queries_plans_%d" % columns, columns, ("queries", "plans.trace")) for columns in (80, 120, 200)),
     ("runs_plans_200", 200, ("queries", "plans.trace", "--runs")),
@@ -148,6 +151,7 @@ class Golden(Tool):
         make("later.trace", "fixed.sql", "fixed_later.sql")
         make("large.trace", "fixed.sql", "fixed_large.sql")
         make("plans.trace", "fixed.sql", "fixed_plans.sql")
+        make("pages.trace", "fixed.sql", "fixed_plans.sql", "fixed_pages.sql")
         make("callers.trace", "fixed.sql", "fixed_callers.sql")
         make("traces.trace", "fixed.sql", "fixed_traces.sql")
         make("named.trace", "fixed.sql")

@@ -68,6 +68,11 @@ queries app.trace orders --like orders
 report app.trace orders --like orders
 plan app.trace orders --like orders
 plan app.trace nowhere.else
+pages app.trace --by table
+pages app.trace --since soon
+pages app.trace --statement zz
+pages app.trace --walk nowhere.db
+pages app.trace --walk app.txt
 report app.trace --type sundial
 report app.trace --tpye cpu
 diff app.trace

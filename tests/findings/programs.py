@@ -446,7 +446,7 @@ def write_and_read(path, timed, columns):
             db.execute("SELECT id FROM events WHERE %s = ?" % column, (i,)).fetchall()
 
 
-@program(WIDE, "many_indexes", "INSERT INTO events", "cache_spill")
+@program(WIDE, "many_indexes", "INSERT INTO events", "cache_spill index_writes")
 def many_indexes(path, timed):
     write_and_read(path, timed, "a")
 
@@ -454,6 +454,34 @@ def many_indexes(path, timed):
 @program(WIDE)
 def fine_indexes(path, timed):
     write_and_read(path, timed, "abcd")
+
+
+ASSETS = ("CREATE TABLE assets(id INTEGER PRIMARY KEY, amount INT, at INT); CREATE INDEX by_amount ON assets(amount);"
+          "INSERT INTO assets " + ROWS % 20000 + "SELECT i, i * 2654435761 % 1000003, i FROM n; PRAGMA journal_mode = WAL;")
+
+
+def random_amounts(path, timed, is_read):
+    """Each transaction changes nearly all pages of the index, and two or three of the table."""
+    db = connect(path)
+    db.execute("PRAGMA synchronous = OFF")
+    for transaction in range(40):
+        db.execute("BEGIN")
+        for i in range(100):
+            db.execute("INSERT INTO assets(amount, at) VALUES (?, ?)", ((transaction * 100 + i) * 2654435761 % 1000033, i))
+        timed(lambda: db.execute("COMMIT"))
+    for i in range(20 if is_read else 0):
+        db.execute("SELECT id FROM assets WHERE amount = ?", (i,)).fetchall()
+
+
+# Another program reads the assets.
+@program(ASSETS, "index_writes", "COMMIT", "commit_sync checkpoint")
+def index_that_is_not_read(path, timed):
+    random_amounts(path, timed, False)
+
+
+@program(ASSETS, also="commit_sync checkpoint")
+def fine_index_that_is_read(path, timed):
+    random_amounts(path, timed, True)
 
 
 def writers(path, timed, timeout):

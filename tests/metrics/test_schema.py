@@ -17,7 +17,7 @@ import output_schema
 import trace_file
 from tool import *
 
-FIXED = "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_traces.sql"
+FIXED = "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_traces.sql", "fixed_pages.sql"
 # The definition in the schema, and command lines; FILE is a trace file.
 OUTPUTS = {
     "findings": (("findings", "FILE"),),
@@ -29,6 +29,10 @@ OUTPUTS = {
     "regressed": (("queries", "FILE", "--regressed"),),
     "locks": (("locks", "FILE"),),
     "wal": (("wal", "FILE"),),
+    "pages": (("pages", "FILE"), ("pages", "FILE", "--by", "btree")),
+    "pages_statements": (("pages", "FILE", "--by", "statement"),),
+    "pages_indexes": (("pages", "FILE", "--by", "index"),),
+    "pages_times": (("pages", "FILE", "--by", "time"),),
     "traces": (("traces", "FILE"),),
     "check": (("check", "FILE", "--max-scan", "1", "--no-sort", "--max-time", "1ms"),),
     "sql": (("sql", "FILE", "SELECT 1 AS a, 'b' AS b, NULL AS c, 1.5 AS d"),),

@@ -106,13 +106,14 @@ int selection_check(const char *command, const struct selection *one)
 }
 
 /* (An id of the user's own may have several runs.) */
-static const struct id_kind
-	query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"),
-	              "query",
-	              { "queries", " --runs" } },
-	statement_ids = { FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
-	                  "statement",
-	                  { "queries", "" } };
+static const struct id_kind query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"),
+	                                  "query",
+	                                  { "queries", " --runs" } };
+const struct id_kind selection_statement_ids = {
+	FIND_IDS("SELECT DISTINCT printf('%016x', normalized_query_hash) FROM statements"),
+	"statement",
+	{ "queries", "" }
+};
 
 char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given)
 {
@@ -233,8 +234,8 @@ static int selection_apply(sqlite3 *db, const char *path, const struct selection
 	int result = COMMAND_FAILED;
 
 	if ((!one->query || (resolved.query = selection_complete_id(db, path, &query_ids, one->query))) &&
-	    (!one->statement ||
-	     (resolved.statement = selection_complete_id(db, path, &statement_ids, one->statement))))
+	    (!one->statement || (resolved.statement = selection_complete_id(
+					 db, path, &selection_statement_ids, one->statement))))
 		result = select_runs(db, one, bases, &resolved);
 	sqlite3_free(resolved.query);
 	sqlite3_free(resolved.statement);

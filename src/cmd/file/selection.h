@@ -38,6 +38,8 @@ struct id_kind {
 	const char *list[2]; /* the command that lists them, before and after the file */
 };
 
+extern const struct id_kind selection_statement_ids;
+
 /* sqlite3_malloc'ed; NULL after a complaint. */
 char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given);
 

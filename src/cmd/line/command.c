@@ -5,10 +5,10 @@
 
 static const struct command *const commands[] = {
 	&command_record, &command_attach, &command_findings, &command_queries, &command_report,
-	&command_plan,   &command_locks,  &command_wal,      &command_traces,  &command_trace,
-	&command_diff,   &command_check,  &command_advise,   &command_analyze, &command_top,
-	&command_dump,   &command_live,   &command_export,   &command_push,    &command_pull,
-	&command_embed,  &command_sql,    &command_mcp,      &command_metrics,
+	&command_plan,   &command_locks,  &command_wal,      &command_pages,   &command_traces,
+	&command_trace,  &command_diff,   &command_check,    &command_advise,  &command_analyze,
+	&command_top,    &command_dump,   &command_live,     &command_export,  &command_push,
+	&command_pull,   &command_embed,  &command_sql,      &command_mcp,     &command_metrics,
 };
 
 const struct command *command_at(size_t index)

@@ -88,8 +88,9 @@ struct command {
 
 extern const struct command command_advise, command_analyze, command_attach, command_check, command_diff,
 	command_dump, command_embed, command_export, command_findings, command_live, command_locks,
-	command_mcp, command_metrics, command_plan, command_pull, command_push, command_queries,
-	command_record, command_report, command_sql, command_top, command_trace, command_traces, command_wal;
+	command_mcp, command_metrics, command_pages, command_plan, command_pull, command_push,
+	command_queries, command_record, command_report, command_sql, command_top, command_trace,
+	command_traces, command_wal;
 
 /* The subcommands in the order of the help; NULL past the last. */
 const struct command *command_at(size_t index);

@@ -105,6 +105,17 @@ static const struct tool tools[] = {
 	  { 0 },
 	  0,
 	  { A_FILE } },
+	{ "pages",
+	  "pages",
+	  "For which tables and indexes the storage is read and written: megabytes to the WAL and the "
+	  "database file, how often each page was written, by which statements, and indexes that no recorded "
+	  "statement reads.",
+	  { "--by", "btree" },
+	  0,
+	  { A_FILE,
+	    { "table", "--table", TEXT, false, "only this table and its indexes, or this index" },
+	    { "by", "--by", TEXT, false, "what a row is: btree (default), statement, index or time" },
+	    A_LIMIT("rows at most, 10 if not given") } },
 	{ "callers",
 	  "queries",
 	  "The lines of the program that run statements, with the statement that takes most of their time.",
