@@ -37,7 +37,7 @@ class Page:
         for domain in "Page", "Runtime", "Log":
             chromium.call(domain + ".enable", self.session)
         chromium.call("Page.navigate", self.session, url=url)
-        self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 4")
+        self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 5")
 
     def close(self):
         """What the page complained of: exceptions, and what its policy did not permit."""
@@ -76,7 +76,7 @@ class Shown(Tool):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="queryprof-page-")
         cls.trace = os.path.join(cls.folder, "app.trace")
-        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql")
+        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_pages.sql")
         with contextlib.closing(sqlite3.connect(cls.trace)) as db:
             db.execute("INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 34, 5)")
             db.commit()
@@ -115,7 +115,7 @@ class Shown(Tool):
     def test_panels_of_a_file(self):
         page, data = self.open_file(self.trace)
         self.assertEqual(page.get("document.title"), "queryprof: app.trace")
-        self.assertEqual(page.texts("nav a"), ["Statements", "Findings", "Health", "Now"])
+        self.assertEqual(page.texts("nav a"), ["Statements", "Pages", "Findings", "Health", "Now"])
         self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))
         for statement in data["statements"]:
             self.check_statement(page, data, statement)
@@ -124,6 +124,10 @@ class Shown(Tool):
         self.assertTrue(data["findings"])
         self.assertEqual(page.texts("article pre"), [one["cure"] for one in data["findings"] if one["cure"]])
         self.assertEqual(len(page.texts("article button")), len(page.texts("article pre")))
+        page.go("pages", "Pages")
+        self.assertEqual(page.column("pages", 2), [one["btree"] for one in data["pages"]])
+        self.assertEqual(page.get("[...document.querySelectorAll('svg.cells')].map((one) => one.querySelectorAll('rect').length)"),
+                         [sum(cell != "0" for cell in one["cells"].split(",")) for one in data["pages"]])
         page.go("health", "Health")
         self.assertEqual((page.column("losses", 1), page.column("losses", 2), page.column("losses", 3)), (["34"], ["5"], ["the ring was full"]))
         self.assertEqual(len(page.column("sampling", 1)), len(data["sampling"]))
@@ -146,7 +150,7 @@ class Shown(Tool):
     def test_accessible(self):
         """What a keyboard and a screen reader need: headings of columns, captions, names of buttons and pictures."""
         page, data = self.open_file(self.trace)
-        for panel, heading in [("statements", "Statements"), ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
+        for panel, heading in [("statements", "Statements"), ("pages", "Pages"), ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
                                ("statement=" + data["statements"][0]["statement"], "Statement ")]:
             page.go(panel, heading)
             self.assertEqual(page.get("""[...document.querySelectorAll("table")].filter((one) => !one.caption?.textContent
@@ -166,10 +170,11 @@ class Shown(Tool):
             db.execute("UPDATE plan_nodes SET detail = 'SCAN ' || ?1 || node, compared = ?1", (evil,))
             db.execute("UPDATE losses SET reason = ?1", (evil,))
             db.execute("UPDATE call_stacks SET caller = ?1, caller_function = ?1", (evil,))
+            db.execute("UPDATE page_sums SET database = ?1, btree = ?1, table_name = ?1", (evil,))
             db.execute("UPDATE processes SET executable = ?1, script = ?1", (evil,))
             db.commit()
         page, data = self.open_file(hostile)
-        for panel, heading in [("statements", "Statements"), ("findings", "Findings"), ("health", "Health"),
+        for panel, heading in [("statements", "Statements"), ("pages", "Pages"), ("findings", "Findings"), ("health", "Health"),
                                *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
             page.go(panel, heading)
             self.assertEqual(page.get("document.querySelectorAll('img, iframe, main script, main style, a[href^=\"javascript:\"]').length"), 0)
@@ -191,7 +196,7 @@ class Shown(Tool):
         self.addCleanup(server.close)
         page, data = self.open(server.address), server.data()
         page.wait("document.querySelector('main p')?.textContent.includes('no process records to this file now')")
-        self.assertEqual(page.texts("nav a"), ["Now", "Statements", "Findings", "Health"])
+        self.assertEqual(page.texts("nav a"), ["Now", "Statements", "Pages", "Findings", "Health"])
         page.wait("document.title === 'queryprof: app.trace'")
         page.go("statements", "Statements")
         self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))

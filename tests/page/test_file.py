@@ -25,7 +25,7 @@ class File(Tool):
         cls.folder = tempfile.mkdtemp(prefix="queryprof-page-")
         cls.trace = os.path.join(cls.folder, "app.trace")
         cls.hostile = os.path.join(cls.folder, "hostile.trace")
-        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql")
+        test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_pages.sql")
         test_texts.make_hostile(cls.hostile)
 
     def page(self, *arguments, trace=None):
@@ -51,6 +51,16 @@ class File(Tool):
         for statement in ids:
             walls = [one["wall_ms"] for one in data["runs"] if one["statement"] == statement]
             self.assertEqual(walls, sorted(walls, reverse=True))
+
+    def test_pages(self):
+        """The b-trees are those of queryprof pages, and the cells over time are their bytes."""
+        pages = self.data()["pages"]
+        expected = json.loads(self.output("pages", self.trace, "--format", "json"))
+        names = ("wal_mb", "database_mb", "read_mb", "pages_written", "times", "texts_reading", "database")
+        self.assertEqual([[one[name] for name in names] for one in pages], [[one[name] for name in names] for one in expected])
+        for one in pages:
+            self.assertAlmostEqual(sum(map(int, one["cells"].split(","))) / 1e6,
+                                   one["wal_mb"] + one["database_mb"] + one["journal_mb"] + one["read_mb"], delta=0.003)
 
     def test_selected(self):
         """Options that select runs select what the page shows."""
@@ -88,7 +98,7 @@ class File(Tool):
         names = {word for word in words if word.islower() and re.search(r"\b%s\b" % word, DATA.search(whole)[1])}
         self.assertIn("orders", names)
         data = json.loads(DATA.search(bare)[1])
-        kept = " ".join(str(value) for part in ("statements", "plans", "findings") for one in data[part] for key, value in one.items()
+        kept = " ".join(str(value) for part in ("statements", "plans", "findings", "pages") for one in data[part] for key, value in one.items()
                         if key not in ("statement", "caller", "caller_function", "sure", "see", "waits", "seen", "finding", "title"))
         self.assertEqual([name for name in names if re.search(r"\b%s\b" % name, kept)], [])
         self.assertTrue(data["no_text"])

@@ -11,17 +11,20 @@
 #include "cmd/file/shown_type.h"
 #include "cmd/line/command.h"
 #include "cmd/read/finding_list.h"
+#include "cmd/read/page_walk.h"
 #include "queryprof.h"
 #include "sql_causes.h"
 #include "sql_page_callers.h"
 #include "sql_page_file.h"
 #include "sql_page_findings.h"
 #include "sql_page_losses.h"
+#include "sql_page_pages.h"
 #include "sql_page_plans.h"
 #include "sql_page_runs.h"
 #include "sql_page_sampling.h"
 #include "sql_page_statements.h"
 #include "sql_page_unplanned.h"
+#include "sql_pages.h"
 #include "sql_plan_nodes.h"
 #include "sql_statement_lines.h"
 
@@ -45,6 +48,8 @@ static const struct part {
 	{ "plans", sql_page_plans },
 	{ "callers", sql_page_callers },
 	{ "runs", sql_page_runs },
+	{ NULL, sql_pages },
+	{ "pages", sql_page_pages },
 	{ "findings", sql_page_findings },
 	{ "losses", sql_page_losses },
 	{ "sampling", sql_page_sampling },
@@ -96,6 +101,8 @@ static int print_parts(sqlite3 *db, const struct page_options *options)
 		result = finding_list_make(db);
 	if (!result)
 		result = make_plans(db);
+	if (!result)
+		result = page_walk(db, NULL);
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(*parts); i++)
 		result = parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
 		                       : run_rows(db, parts[i].sql, options);

@@ -24,10 +24,15 @@ export interface Finding {
 	statement: string; caller: string; caller_function: string;
 }
 
+export interface PageTree {
+	tree: number; btree: string; database: string | null; share: number; wal_mb: number; database_mb: number; journal_mb: number; read_mb: number;
+	pages_written: number; times: Known; texts_reading: Known; texts: Known; cells: string; most: Known; first_ms: number; part_ms: number;
+}
+
 export interface Data {
 	version: string; made_ms: number; no_text: boolean; name: string;
 	file: { programs: string | null; processes: number; first_ms: Known; last_ms: Known }[];
-	statements: Statement[]; plans: PlanNode[]; callers: Caller[]; runs: Run[]; findings: Finding[];
+	statements: Statement[]; plans: PlanNode[]; callers: Caller[]; runs: Run[]; pages: PageTree[]; findings: Finding[];
 	losses: { reason: string; samples: number; refusals: number }[];
 	sampling: { trace_type: string; unit: string; threads: number; period_ms: number; shortest_ms: number; longest_ms: number }[];
 	unplanned: { statement: string; reason: string }[];

@@ -16,6 +16,8 @@ export function duration(ms: Known): string {
 export const count = (number: Known): string => number === null ? "not known" : number.toLocaleString("en");
 export const percent = (number: Known): string => number === null ? "not known" : `${number.toFixed(1)} %`;
 
+export const megabytes = (number: number): string => number >= 100 || number === 0 ? `${number.toFixed(0)} MB` : number >= 1 ? `${number.toFixed(1)} MB` : `${(number * 1000).toFixed(0)} kB`;
+
 /* "2026-11-28 10:02:03", in UTC, as the command prints it. */
 export function moment(ms: Known): string {
 	const date = new Date(ms ?? NaN);

@@ -6,7 +6,7 @@ import "./page.css";
 import type { Data, Now } from "./data.ts";
 import { element } from "./dom.ts";
 import { moment, view } from "./format.ts";
-import { PANELS, showFindings, showHealth, showNow, showStatement, showStatements, TITLES } from "./panels.ts";
+import { PANELS, showFindings, showHealth, showNow, showPages, showStatement, showStatements, TITLES } from "./panels.ts";
 
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 const embedded = JSON.parse(byId("data").textContent ?? "null") as Data | null;
@@ -31,6 +31,7 @@ function show(): void {
 	const parts = panel === "now" ? showNow(now, isLive)
 		: !data ? [element("p", {}, "Reading the trace file.")]
 		: panel === "statement" ? showStatement(data, statement)
+		: panel === "pages" ? showPages(data)
 		: panel === "findings" ? showFindings(data)
 		: panel === "health" ? showHealth(data)
 		: showStatements(data);

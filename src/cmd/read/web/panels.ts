@@ -2,12 +2,12 @@
 /*
  * The panels of the page. Each answers one question.
  */
-import type { Data, Finding, Now, OpenRun, OpenTransaction, Run, Statement } from "./data.ts";
+import type { Data, Finding, Now, OpenRun, OpenTransaction, PageTree, Run, Statement } from "./data.ts";
 import { bar, copyButton, drawing, element, facts, link, table } from "./dom.ts";
-import { count, duration, moment, oneLine, percent, place, plans, shellWord, type Tree } from "./format.ts";
+import { count, duration, megabytes, moment, oneLine, percent, place, plans, shellWord, type Tree } from "./format.ts";
 
-export const PANELS = ["now", "statements", "findings", "health"] as const;
-export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", findings: "Findings", health: "Health" };
+export const PANELS = ["now", "statements", "pages", "findings", "health"] as const;
+export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", pages: "Pages", findings: "Findings", health: "Health" };
 
 const shortId = (statement: string): string => statement.slice(0, 8);
 const words = (...parts: (string | null | false | undefined)[]): string => parts.filter(Boolean).join(", ");
@@ -176,6 +176,40 @@ export function showStatement(data: Data, id: string): (HTMLElement | SVGElement
 		...runs.length ? showRuns(runs) : [element("p", {}, "Not known: none of its runs was logged, or it is not among the fifty costliest statements.")],
 		element("h3", {}, "More in the terminal"),
 		element("pre", {}, command), copyButton(command, "the command")];
+}
+
+/* --- pages --------------------------------------------------------------------------------------------- */
+
+/* The bytes of one b-tree over time: a part with more of them is darker. */
+function showCells(tree: PageTree): SVGElement {
+	const SIZE = 10, cells = tree.cells.split(",").map(Number);
+	return drawing("svg", { viewBox: `0 0 ${cells.length * SIZE} ${SIZE}`, class: "cells", role: "img",
+		"aria-label": `${tree.btree} over time: ${megabytes(Math.max(...cells) / 1e6)} in ${duration(tree.part_ms)} at most` },
+		...cells.map((bytes, at) => bytes === 0 ? null : drawing("rect", { x: at * SIZE, y: 0, width: SIZE - 1, height: SIZE,
+			"fill-opacity": (0.15 + 0.85 * bytes / Math.max(tree.most ?? 1, 1)).toFixed(2) },
+			drawing("title", {}, words(`${moment(tree.first_ms + at * tree.part_ms)} UTC`, megabytes(bytes / 1e6))))));
+}
+
+export function showPages(data: Data): HTMLElement[] {
+	const title = element("h2", {}, "Pages: what the storage is read and written for"), first = data.pages[0];
+	if (!first)
+		return [title, element("p", {}, "No page of a database was read or written while it was recorded.")];
+	const databases = new Set(data.pages.map((one) => one.database)).size;
+	return [title,
+		element("p", { class: "soft" }, "A page is written each time a transaction that changed it ends. An index is read if the plan of a recorded statement searches or scans it."),
+		table<PageTree>("pages", `B-trees, by the bytes read and written; over time from ${moment(first.first_ms)} UTC, a square is ${duration(first.part_ms)}`, [
+			{ title: "share", is_number: true, key: (one) => one.share, show: (one) => percent(one.share) },
+			{ title: "b-tree", kind: "text", key: (one) => one.btree, show: (one) => one.btree },
+			...databases > 1 ? [{ title: "database", show: (one: PageTree) => one.database ?? "" }] : [],
+			{ title: "over time", show: showCells },
+			{ title: "to the WAL", is_number: true, key: (one) => one.wal_mb, show: (one) => megabytes(one.wal_mb) },
+			{ title: "to the database", is_number: true, key: (one) => one.database_mb, show: (one) => megabytes(one.database_mb) },
+			{ title: "to the journal", is_number: true, key: (one) => one.journal_mb, show: (one) => megabytes(one.journal_mb) },
+			{ title: "read", is_number: true, key: (one) => one.read_mb, show: (one) => megabytes(one.read_mb) },
+			{ title: "pages written", is_number: true, key: (one) => one.pages_written, show: (one) => count(one.pages_written) },
+			{ title: "times each", is_number: true, key: (one) => one.times, show: (one) => one.times === null ? "" : one.times.toFixed(1) },
+			{ title: "read by", key: (one) => one.texts_reading, show: (one) => one.texts_reading === null ? "" : `${count(one.texts_reading)} of ${count(one.texts)} texts` },
+		], data.pages)];
 }
 
 /* --- findings ----------------------------------------------------------------------------------------- */
