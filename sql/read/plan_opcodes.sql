@@ -2,15 +2,12 @@
 -- The opcodes of the selected runs' programs (see read/selected.sql), with their time. The opcodes of a trigger's
 -- program follow the opcode that calls it.
 -- Parameters: :trace_type; :unit, if it is not ns, self_ms is a number of that unit.
-WITH runs AS MATERIALIZED (
-	SELECT id, program FROM temp.selected_runs WHERE program),
-newest AS (SELECT max(program) AS program FROM (SELECT program FROM runs ORDER BY id DESC LIMIT 1)),
+WITH newest AS MATERIALIZED (
+	SELECT max(program) AS program FROM (SELECT program FROM temp.selected_runs WHERE program ORDER BY id DESC LIMIT 1)),
 times AS MATERIALIZED (
-	SELECT s.opcode AS address, sum(s.value) AS ns
-	FROM temp.selected_samples AS s
-	JOIN runs ON runs.id = s.run
-	JOIN newest USING (program)
-	WHERE s.trace_type = :trace_type OR :trace_type = 'Wall' AND s.trace_type IN ('CPU', 'OffCPU')
+	SELECT opcode AS address, sum(value) AS ns
+	FROM temp.selected_sums JOIN newest ON newest.program = own_program
+	WHERE logged AND (trace_type = :trace_type OR :trace_type = 'Wall' AND trace_type IN ('CPU', 'OffCPU'))
 	GROUP BY 1)
 SELECT o.address & 4294967295 AS address, nullif(o.address >> 32, 0) - 1 AS trigger_address,
        iif(o.address >> 32, '  ', '') || o.opcode AS opcode, o.p1, o.p2, o.p3, o.p5,

@@ -82,13 +82,13 @@ FROM programs AS g JOIN statements AS x ON x.id = g.statement WHERE g.id IN (SEL
 -- one row for each combination of the keys that a statement reads: the columns before `samples`. It has two columns more:
 -- the key shape, of the stack in temp.report_shapes (see report/frames.sql), 0 if there is none, and last_stack, the greatest stack_id.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- program: the newest one that is as the run's (alike_programs). comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
+-- program: the newest one that is as the run's (alike_programs); own_program: the run's. comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
-       coalesce(a.newest, q.program, 0) AS program, run = 0 OR finished AS finished,
+       coalesce(a.newest, q.program, 0) AS program, coalesce(q.program, 0) AS own_program, run = 0 OR finished AS finished,
        coalesce(threads.thread_id <> q.thread_id AND worker_cpu_time_ns > 0, 0) AS is_worker, coalesce(x.labels, 0) AS comment,
-       s.labels AS labels, stack_id,
+       s.labels AS labels, stack_id, s.opcode AS opcode,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2, -1)) AS node,
        coalesce(o.node, iif(prepare_time_ns > 0 AND timestamp_ns < query_start_ns + prepare_time_ns, -2,
                             stackPhase(stack_id)), -1) AS phase, wait,

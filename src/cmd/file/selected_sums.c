@@ -20,12 +20,14 @@ enum column {
 	LOGGED,
 	HASH,
 	PROGRAM,
+	OWN_PROGRAM,
 	FINISHED,
 	IS_WORKER,
 	COMMENT,
 	LABELS,
 	STACK_ID,
 	SHAPE,
+	OPCODE,
 	NODE,
 	PHASE,
 	WAIT,
@@ -47,9 +49,9 @@ enum column {
 
 static const char columns[] =
 	"series INTEGER, trace_type TEXT, thread INTEGER, run INTEGER, logged INTEGER, "
-	"hash INTEGER, program INTEGER, "
+	"hash INTEGER, program INTEGER, own_program INTEGER, "
 	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
-	"labels INTEGER, stack_id INTEGER, shape INTEGER, "
+	"labels INTEGER, stack_id INTEGER, shape INTEGER, opcode INTEGER, "
 	"node INTEGER, phase INTEGER, wait INTEGER, queued INTEGER, checkpoint INTEGER, "
 	"spill INTEGER, samples INTEGER, "
 	"value INTEGER, square REAL, spread REAL, "
@@ -148,10 +150,12 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[LOGGED] = run->is_logged;
 	row[HASH] = run->hash;
 	row[PROGRAM] = run->alike;
+	row[OWN_PROGRAM] = run->program;
 	row[FINISHED] = run->is_finished;
 	row[IS_WORKER] = run->owner != -1 && run->owner != series->thread_id;
 	row[COMMENT] = run->comment;
 	row[STACK_ID] = sample->stack;
+	row[OPCODE] = sample->opcode;
 	row[NODE] = sample->node;
 	row[PHASE] = sample->phase;
 	row[LABELS] = sample->labels;
@@ -177,7 +181,7 @@ static unsigned needed_columns(uint64_t used)
 {
 	return (uses(used, STACK_ID) || uses(used, PHASE) ? SELECTED_STACK : 0) |
 	       (uses(used, LABELS) ? SELECTED_LABELS : 0) |
-	       (uses(used, NODE) || uses(used, PHASE) ? SELECTED_NODE : 0) |
+	       (uses(used, OPCODE) || uses(used, NODE) || uses(used, PHASE) ? SELECTED_NODE : 0) |
 	       (uses(used, PHASE) ? SELECTED_PHASE : 0) |
 	       (uses(used, WAIT) || uses(used, QUEUED) ? SELECTED_WAIT : 0) |
 	       (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |

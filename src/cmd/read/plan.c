@@ -68,6 +68,8 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 		print_missing(db);
 		return complain("%s: these runs have no known plan", path);
 	}
+	if (opcodes) /* its sums are made in the same pass over the samples */
+		run_sql_prepare(db, sql_plan_opcodes);
 	int result = plan_tree_print(db, type, limit, NULL, &printed);
 	if (!result && !printed) {
 		char none[SHOWN_TYPE_NONE];
