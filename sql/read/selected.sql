@@ -138,7 +138,8 @@ CREATE TEMP TABLE program_sums (
 CREATE TEMP TABLE call_sums (hash INTEGER, call_stack INTEGER, runs INTEGER, ns INTEGER);
 
 -- The plans of statements over time: a row for each period in which a statement had one plan on a database, with all
--- runs in it, as statement_parts counts them; otherwise a row for each logged run with a known plan.
+-- runs in it, as statement_parts counts them; otherwise of logged runs with a known plan: a row for each, or one for all if the
+-- statement has one plan.
 CREATE TEMP TABLE selected_periods (
 	hash INTEGER, place TEXT, plan_hash INTEGER, start_ns INTEGER, last_ns INTEGER, runs INTEGER, ns INTEGER);
 

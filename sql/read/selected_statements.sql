@@ -111,11 +111,16 @@ JOIN (SELECT normalized_query_hash, layout, max(plan_hash) AS plan_hash
   ON g.normalized_query_hash = p.normalized_query_hash AND g.layout = p.layout
 WHERE p.calls > 0;
 
--- Reads the runs only if there are any.
+-- Reads the runs only if there are any. Runs of a statement with one plan are summed up: a million rows would take long
+-- to sort in plan_changes.sql.
 INSERT INTO selected_periods
 WITH uncounted AS MATERIALIZED (
-	SELECT DISTINCT p.hash AS hash, p.program AS program FROM temp.program_sums AS p JOIN programs AS g ON g.id = p.program
-	WHERE finished AND (p.hash, g.plan_hash) NOT IN (SELECT hash, plan_hash FROM temp.selected_periods))
-SELECT normalized_query_hash, database, g.plan_hash, query_start_ns, query_start_ns, 1, execution_time_ns
+	SELECT DISTINCT p.hash AS hash, p.program AS program, g.plan_hash AS plan_hash FROM temp.program_sums AS p JOIN programs AS g ON g.id = p.program
+	WHERE finished AND (p.hash, g.plan_hash) NOT IN (SELECT hash, plan_hash FROM temp.selected_periods)),
+changing AS MATERIALIZED (
+	SELECT hash FROM (SELECT hash, plan_hash FROM uncounted UNION ALL SELECT hash, plan_hash FROM temp.selected_periods)
+	GROUP BY hash HAVING min(plan_hash) < max(plan_hash))
+SELECT normalized_query_hash, database, g.plan_hash, min(query_start_ns), max(query_start_ns), count(*), sum(execution_time_ns)
 FROM (SELECT 1 FROM uncounted LIMIT 1) CROSS JOIN temp.selected_runs AS r CROSS JOIN programs AS g ON g.id = r.program
-WHERE finished AND (normalized_query_hash, r.program) IN (SELECT hash, program FROM uncounted);
+WHERE finished AND (normalized_query_hash, r.program) IN (SELECT hash, program FROM uncounted)
+GROUP BY 1, 2, 3, iif(normalized_query_hash IN (SELECT hash FROM changing), r.id, 0);
