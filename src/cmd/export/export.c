@@ -146,6 +146,8 @@ static int complain_of_writing(const struct export *export, int error)
 #define WAITING 1024
 #define BLOCKS (FLUSH_SAMPLES / WAITING)
 
+#define AHEAD 8 /* samples whose stack and labels are fetched while others are written */
+
 /* One without a stack stands for a flush() at its time. */
 static bool write_waiting(void *context, const void *first, size_t count)
 {
@@ -153,6 +155,10 @@ static bool write_waiting(void *context, const void *first, size_t count)
 	const struct export_sample *sample = first;
 
 	for (const struct export_sample *end = sample + count; sample < end; sample++) {
+		if (end - sample > AHEAD) {
+			__builtin_prefetch(sample[AHEAD].stack);
+			__builtin_prefetch(sample[AHEAD].labels);
+		}
 		if (sample->stack && export->format->add(export->writer, sample))
 			continue;
 		export->left = 0;
