@@ -851,25 +851,37 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 );
 
 -- The samples, for people. The joins are outer joins, because SQLite omits an outer join
--- that a query does not need. symbols and lines are parallel to trace: the function that
--- contains the code, and the line of the address (the module's path if lines are not known).
--- They cost time for every row, so group by stack_id first.
+-- that a query does not need. It omits none if the query sums up, so what few columns need is
+-- a subquery. symbols and lines are parallel to trace: the function that contains the code,
+-- and the line of the address (the module's path if lines are not known). They cost time for
+-- every row, so group by stack_id first.
 CREATE VIEW trace_log AS
 SELECT
-	p.hostname, p.process_id,
+	(SELECT p.hostname FROM processes AS p WHERE p.id = t.process) AS hostname,
+	(SELECT p.process_id FROM processes AS p WHERE p.id = t.process) AS process_id,
 	strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') AS event_time,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', s.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
 	s.timestamp_ns, r.trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id,
 	s.stack AS stack_id,
-	k.trace, s.truncated, s.weight, r.period_ns,
+	(SELECT k.trace FROM stacks AS k WHERE k.id = s.stack) AS trace,
+	s.truncated, s.weight, r.period_ns,
 	CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER) AS size,
 	q.session AS session_id,
 	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit,
-	CASE WHEN h.id IS NULL THEN coalesce(g.labels, '{}') WHEN g.id IS NULL THEN h.labels ELSE (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))) END AS labels,
-	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id, '') AS otel_trace_id,
-	coalesce(c.otel_span_id, nullif(h.otel_span_id, ''), g.otel_span_id, '') AS otel_span_id,
+	coalesce(
+		iif(x.labels, (SELECT iif(g.id IS NULL, h.labels, (SELECT '{' || group_concat(v.member) || '}' FROM label_values AS v WHERE v.labels = h.id OR (v.labels = g.id AND NOT EXISTS (SELECT 1 FROM label_values AS w WHERE w.labels = h.id AND w.key = v.key))))
+		               FROM label_sets AS h LEFT JOIN label_sets AS g ON g.id = s.labels WHERE h.id = x.labels), NULL),
+		iif(s.labels, (SELECT g.labels FROM label_sets AS g WHERE g.id = s.labels), NULL), '{}') AS labels,
+	coalesce(
+		iif(s.context, (SELECT c.otel_trace_id FROM trace_contexts AS c WHERE c.id = s.context), NULL),
+		iif(x.labels, (SELECT nullif(h.otel_trace_id, '') FROM label_sets AS h WHERE h.id = x.labels), NULL),
+		iif(s.labels, (SELECT g.otel_trace_id FROM label_sets AS g WHERE g.id = s.labels), NULL), '') AS otel_trace_id,
+	coalesce(
+		iif(s.context, (SELECT c.otel_span_id FROM trace_contexts AS c WHERE c.id = s.context), NULL),
+		iif(x.labels, (SELECT nullif(h.otel_span_id, '') FROM label_sets AS h WHERE h.id = x.labels), NULL),
+		iif(s.labels, (SELECT g.otel_span_id FROM label_sets AS g WHERE g.id = s.labels), NULL), '') AS otel_span_id,
 	CAST(nullif(s.opcode & 4294967295, 0) AS INTEGER) AS opcode,
 	s.wait_ns,
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
@@ -887,13 +899,8 @@ SELECT
 FROM samples AS s
 LEFT JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread
-LEFT JOIN processes AS p ON p.id = t.process
 LEFT JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
-LEFT JOIN stacks AS k ON k.id = s.stack
-LEFT JOIN statements AS x ON x.id = q.statement
-LEFT JOIN label_sets AS g ON g.id = s.labels
-LEFT JOIN label_sets AS h ON h.id = x.labels
-LEFT JOIN trace_contexts AS c ON c.id = s.context;
+LEFT JOIN statements AS x ON x.id = q.statement;
 
 -- The transactions that other processes waited for. The kernel names only the process of the
 -- holder. Among that process's transactions on the database, the holder is the one that had
