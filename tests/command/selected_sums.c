@@ -15,8 +15,9 @@
 
 #define VIEW "CREATE TEMP VIEW selected_sums"
 #define KEYS                                                                                                 \
-	"series, trace_type, thread, run, logged, hash, program, finished, is_worker, comment, labels, "     \
-	"stack_id, node, phase, wait, queued, checkpoint, spill"
+	"series, trace_type, thread, run, logged, hash, program, own_program, finished, is_worker, "         \
+	"comment, "                                                                                          \
+	"labels, stack_id, opcode, node, phase, wait, queued, checkpoint, spill"
 /* The order of additions is not the same. */
 #define SUMS                                                                                                 \
 	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \

@@ -182,6 +182,23 @@ class Sums(Tool):
         row, = self.rows("queries", self.trace, "--regressed")
         self.assertEqual((row["before_ms"], row["after_ms"], row["since"], row["until"]), (2, 20, None, None))
 
+    def test_plans_before_and_after_a_time(self):
+        """Each side has one plan, whose runs count together; opcodes are those of the newest run's program, not of one that is as it."""
+        self.insert_statement(1, "SELECT x FROM t WHERE y = 1")
+        self.insert_statement(2, "SELECT x FROM t WHERE y = 2")
+        self.db.execute("UPDATE statements SET normalized_query_hash = ?", (0xA001,))
+        for program, statement, plan in ((1, 1, 1), (2, 1, 2), (3, 2, 2)):
+            self.insert("programs", id=program, statement=statement, plan_hash=plan, layout=10 + plan)
+            self.insert("program_opcodes", program=program, address=7, node=0, opcode="Next")
+        self.insert("plans", plan_hash=1, plan="SEARCH t USING INDEX i (y=?)\n")
+        self.insert("plans", plan_hash=2, plan="SCAN t\n")
+        for program, ms in ((1, 2), (1, 3), (1, 4), (3, 30), (2, 20), (2, 40)):
+            self.insert_samples(self.insert_run(1 if program < 3 else 2, ms, database="/a.db", program=program), ms, opcode=7)
+        self.db.commit()
+        out = self.output("diff", self.trace, "--at", "start+2500ms")
+        self.assertRegex(out, r"Plans that changed.*\n.*\n.* 3\.0 ms +30\.0 ms +10\.0 +3 +3 ")
+        self.assertRegex(self.output("plan", self.trace, "--opcodes"), r"\n *7 +Next .* 60\.0 ms +100\.0\n")
+
     def test_what_changed_a_plan(self):
         """The statement between the last run with one plan and the first with the other, on the same database."""
         for number, text in enumerate(("SELECT x FROM t WHERE y = 1", "CREATE INDEX a ON t(z);", "\n CREATE INDEX\tb ON t(z)", "CREATE INDEX c\nON t(z);",
