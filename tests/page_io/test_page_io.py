@@ -40,7 +40,7 @@ def warm(db, *tables):
 random.seed(47)
 for name in ("app.db", "other.db"):
     db = connect(name)
-    for pragma in ("page_size=%d" % page_size, "auto_vacuum=" + vacuum, "journal_mode=" + mode, "synchronous=NORMAL"):
+    for pragma in ("encoding='%s'" % ("UTF-16le" if mode == "TRUNCATE" else "UTF-8"), "page_size=%d" % page_size, "auto_vacuum=" + vacuum, "journal_mode=" + mode, "synchronous=NORMAL"):
         db.execute("PRAGMA " + pragma)
     if name == "other.db":
         db.execute("CREATE TABLE elsewhere(id INTEGER PRIMARY KEY, x)")

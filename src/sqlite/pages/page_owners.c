@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "base/text.h"
 #include "sqlite/pages/page_memory.h"
 
 /*
@@ -244,21 +245,7 @@ static uint8_t copy_name(char to[BTREE_NAME_BYTES], struct schema_text from, uin
 		}
 		if (code >= 0xdc00 && code < 0xe000)
 			code = 0x10000 + (high << 10) + (code - 0xdc00);
-		if (code < 0x80) {
-			to[size++] = (char)code;
-		} else if (code < 0x800) {
-			to[size++] = (char)(0xc0 | code >> 6);
-			to[size++] = (char)(0x80 | (code & 63));
-		} else if (code < 0x10000) {
-			to[size++] = (char)(0xe0 | code >> 12);
-			to[size++] = (char)(0x80 | (code >> 6 & 63));
-			to[size++] = (char)(0x80 | (code & 63));
-		} else {
-			to[size++] = (char)(0xf0 | code >> 18);
-			to[size++] = (char)(0x80 | (code >> 12 & 63));
-			to[size++] = (char)(0x80 | (code >> 6 & 63));
-			to[size++] = (char)(0x80 | (code & 63));
-		}
+		size += (uint32_t)text_put_character(&to[size], code);
 	}
 	/* Whole characters only. */
 	while (step == 1 && size < from.size && size && (to[size - 1] & 0xc0) == 0x80)
