@@ -448,12 +448,13 @@ int grouped_make(sqlite3 *db, void *data, void *memory, void *rows, uint64_t use
 	struct grouped *grouped = memory;
 
 	grouped_ask(data, memory, used);
-	struct grouping *grouping = find_grouping(grouped, used);
+	const struct grouping *grouping = find_grouping(grouped, used);
 	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, grouped);
 	if (code == SQLITE_ERROR)
 		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
+	/* One that was not made may have been replaced by one with more columns. */
 	if (!code)
-		*(struct grouping **)rows = grouping;
+		*(const struct grouping **)rows = find_grouping(grouped, used);
 	return code;
 }
 
