@@ -42,6 +42,18 @@ static int run_command(const struct command *command, int argc, char **argv)
 	return command_run(command, argc, argv);
 }
 
+/* `live -- COMMAND` is `record --live -- COMMAND`. */
+static int record_live(int argc, char **argv)
+{
+	char **words = calloc((size_t)argc + 1, sizeof(*words)); /* it lives as long as this process */
+
+	if (!words)
+		return complain("out of memory");
+	words[0] = (char *)"--live";
+	memcpy(words + 1, argv, (size_t)argc * sizeof(*argv));
+	return run_command(&command_record, argc + 1, words);
+}
+
 static void complain_of_command(const char *name)
 {
 	struct nearest nearest = { .word = name };
@@ -87,6 +99,8 @@ static int run(int argc, char **argv)
 		return COMMAND_FINE;
 	}
 	const struct command *command = command_find(name);
+	if (command == &command_live && argc > 3 && strcmp(argv[2], "--") == 0)
+		return record_live(argc - 2, argv + 2);
 	if (command)
 		return run_command(command, argc - 2, argv + 2);
 	if (argc > 1)

@@ -23,7 +23,8 @@ from tool import *
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "300"))
 SEED = 52
 SECONDS = 300  # of patience, not a bound
-PARTS = ["file", "statements", "plans", "callers", "runs", "findings", "losses", "sampling", "unplanned"]
+PARTS = ["file", "statements", "plans", "callers", "runs", "functions", "stacks", "lanes", "locks", "chains", "wals", "wal_points", "findings", "losses",
+         "sampling", "unplanned"]
 
 
 class Server:
@@ -337,6 +338,76 @@ class Ends(Served):
                               env=environment(LD_LIBRARY_PATH=folder))
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("libmicrohttpd12", done.stderr)
+
+
+class Recorded(Served):
+    """The page that a recording serves while it is made."""
+    PROGRAM = "import sqlite3, sys; sqlite3.connect(':memory:').execute('SELECT 5 AS recorded'); print('begun', flush=True); sys.stdin.readline(); sys.exit(7)"
+
+    def begin(self, *words):
+        """The recording, and the address of its page. The program runs until it gets a line."""
+        recording = subprocess.Popen([QUERYPROF, *words, "--", "/usr/bin/python3", "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True, cwd=self.folder, env=environment(), start_new_session=True)
+        self.addCleanup(self.end, recording)
+        self.assertEqual(recording.stdout.readline(), "begun\n")
+        for line in recording.stderr:
+            if line.startswith("http://"):
+                return recording, re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{32}/)", line.rstrip("\n"))
+        raise AssertionError("no address")
+
+    def end(self, recording):
+        if recording.poll() is None:
+            os.killpg(recording.pid, signal.SIGKILL)
+        for stream in recording.stdin, recording.stdout, recording.stderr:
+            stream.close()
+        recording.wait(SECONDS)
+
+    def ask(self, found):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=SECONDS)) as connection:
+            connection.request("GET", found[2] + "data")
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+    def await_none(self, found):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                self.ask(found)
+            except (ConnectionError, http.client.HTTPException):
+                return
+            time.sleep(0.02)
+        self.fail("the page is still served")
+
+    def check(self, *words):
+        recording, found = self.begin(*words)
+        self.assertEqual(self.ask(found)[0], 200)
+        recording.stdin.write("\n")
+        recording.stdin.flush()
+        for line in recording.stderr:
+            if "the page stays until Ctrl-C" in line:
+                break
+        else:
+            self.fail("it does not say that the page stays")
+        end = time.monotonic() + SECONDS
+        while "recorded" not in self.ask(found)[1]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        recording.send_signal(signal.SIGINT)
+        self.assertEqual(recording.wait(SECONDS), 7)
+        self.await_none(found)
+
+    def test_record(self):
+        """It shows the recording, stays after the program, and ends with the command, whose status is the program's."""
+        self.check("record", "--live", "-o", "one.trace")
+
+    def test_command(self):
+        self.check("live")
+
+    def test_killed(self):
+        recording, found = self.begin("record", "--live", "-o", "two.trace")
+        self.assertEqual(self.ask(found)[0], 200)
+        recording.kill()
+        self.await_none(found)
 
 
 if __name__ == "__main__":

@@ -63,16 +63,17 @@ static int run(int argc, char **argv)
 
 const struct command command_live = {
 	.name = "live",
-	.arguments = "[PID|FILE] [OPTION]...",
+	.arguments = "[PID|FILE|-- COMMAND [ARGUMENT]...] [OPTION]...",
 	.summary = "Shows a trace file in the browser, and what runs now",
 	.details =
 		"Prints the address of a page, and serves it on 127.0.0.1 until the command ends. Open the "
 		"address in a browser on this machine. FILE is a trace file, also one that `queryprof "
 		"record` "
-		"is writing. PID is a recorded process, and stands for its trace file.\n\n"
+		"is writing. PID is a recorded process, and stands for its trace file. COMMAND is run and "
+		"recorded, as by `queryprof record --live`.\n\n"
 		"The page shows what runs now and what it waits for, the statements with their plans, "
-		"callers "
-		"and slowest runs, the findings with their cures, and what was lost. While a recording is "
+		"callers and slowest runs, a flame graph, a time line of the threads, waits for locks and "
+		"the sizes of WALs, the findings with their cures, and what was lost. While a recording is "
 		"made, the page shows open queries once a second and the rest when the file has changed. "
 		"If nobody records to the file, the page says so.\n\n"
 		"The address contains a token, a new one each time. Without it the server answers nothing, "
@@ -84,7 +85,8 @@ const struct command command_live = {
 		"It needs libmicrohttpd (Debian: libmicrohttpd12). `queryprof report --html` writes the same "
 		"page to a file, and does not need it.",
 	.examples = "  queryprof live app.trace\n"
-		    "  queryprof live 4321 --port 8080\n",
+		    "  queryprof live 4321 --port 8080\n"
+		    "  queryprof live -- ./server\n",
 	.options = options,
 	.reads_file = true,
 	.arguments_max = 1,

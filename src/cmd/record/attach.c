@@ -21,7 +21,7 @@
 #include "cmd/attach/inspection.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/line/moment.h"
-#include "cmd/push/background.h"
+#include "cmd/record/background.h"
 #include "cmd/record/begun_before.h"
 #include "cmd/ui/keeper.h"
 #include "cmd/ui/process_files.h"
@@ -272,10 +272,11 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 	detach(getpid(), library, 1);
 	keeper_dismiss(&keeper);
 	recording.collection = rings_finish();
-	push_background_end();
+	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, NULL, 0);
 	explain_end();
 	rings_cancel();
+	recording_show();
 	return COMMAND_FINE;
 }
 

@@ -16,7 +16,7 @@
 
 #include "cmd/file/library.h"
 #include "cmd/file/replaced_file.h"
-#include "cmd/push/background.h"
+#include "cmd/record/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
@@ -68,10 +68,11 @@ static int run(int argc, char **argv)
 	recording.collection = rings_finish();
 	/* The rest of this process must not be recorded. */
 	unsetenv("LD_PRELOAD");
-	push_background_end();
+	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, argv[0], status);
 	explain_end();
 	rings_go_on(explain_is_any_running, summary_embed_later);
+	recording_show();
 	program_end_alike(status);
 }
 
@@ -100,6 +101,7 @@ const struct command command_record = {
 		"record itself fails, for example because it cannot write the trace file.",
 	.examples = "  queryprof record -o app.trace -- python3 app.py\n"
 		    "  queryprof record --new -- ./server\n"
+		    "  queryprof record --live -- ./server\n"
 		    "  queryprof record --cpu 1ms -- sqlite3 app.db '.read report.sql'\n"
 		    "  queryprof record --setting log_query_parameters=1 -- ./server\n",
 	.options = recording_options,

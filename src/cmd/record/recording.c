@@ -16,7 +16,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/file/trace_file.h"
-#include "cmd/push/background.h"
+#include "cmd/record/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "queryprof.h"
@@ -31,7 +31,7 @@ const char *recording_quiet, *recording_no_symbols;
 static const char *push_url;
 const char *recording_path = TRACE_FILE_DEFAULT;
 
-static const char *append, *begin_anew;
+static const char *append, *begin_anew, *live;
 
 const struct command_option recording_options[] = {
 	COMMAND_OPTION("o", "FILE", OPTION_FILE, NULL,
@@ -51,6 +51,7 @@ const struct command_option recording_options[] = {
 	             "leave names and lines out of the file; queryprof embed adds them later"),
 	COMMAND_OPTION("push", "URL", OPTION_TEXT, &push_url,
 	               "send the trace file to ClickHouse until the recording ends (see push)"),
+	COMMAND_FLAG("live", &live, "serve a page that shows the recording while it is made, and afterwards until Ctrl-C (see live)"),
 	COMMAND_FLAG("quiet", &recording_quiet, "print nothing at the end"),
 	{ 0 },
 };
@@ -234,6 +235,16 @@ static int read_before(struct recording *recording, const struct database_limits
 	return QP_OK;
 }
 
+/* False after a complaint. */
+static bool start_background(const char *path)
+{
+	const char *const push[] = { "queryprof", "push", "--follow", "--", path, push_url, NULL };
+	const char *const page[] = { "queryprof", "live", path, NULL };
+
+	return (!push_url || background_start(BACKGROUND_PUSH, push, recording_quiet)) &&
+	       (!live || background_start(BACKGROUND_LIVE, page, false));
+}
+
 int recording_begin(struct recording *recording)
 {
 	const struct database_limits limits = { .wal_bytes = 1 << 20 };
@@ -259,10 +270,14 @@ int recording_begin(struct recording *recording)
 		complain("%s: %s exists, so this recording is added to it (--new replaces the file, "
 		         "--append omits this message)",
 		         recording_command, recording_path);
-	if (explain_begin() ||
-	    (push_url && !push_background_start(recording->path, push_url, recording_quiet != NULL)))
-		return COMMAND_FAILED;
-	return COMMAND_FINE;
+	return explain_begin() || !start_background(recording->path) ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+void recording_show(void)
+{
+	if (live)
+		complain("%s: the page stays until Ctrl-C", recording_command);
+	background_wait(BACKGROUND_LIVE);
 }
 
 void recording_watch(const struct recording *recording)
@@ -283,7 +298,7 @@ void recording_remove(const struct recording *recording)
 
 int recording_undo(const struct recording *recording, int result)
 {
-	push_background_cancel();
+	background_cancel();
 	explain_end();
 	rings_cancel();
 	if (recording->is_open)

@@ -42,6 +42,9 @@ int recording_begin(struct recording *recording);
 /* Begins to store (see rings_watch()). */
 void recording_watch(const struct recording *recording);
 
+/* With --live: waits until the user has seen enough. */
+void recording_show(void);
+
 /* Removes the trace file, if it was made for this recording. */
 void recording_remove(const struct recording *recording);
 
