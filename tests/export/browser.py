@@ -32,6 +32,7 @@ class Browser:
         os.close(commands)
         os.close(answers)
         self.unread, self.number, self.events = b"", 0, []
+        self.said = []  # what pages complained of
 
     def close(self):
         self.call("Browser.close")
@@ -67,6 +68,8 @@ class Browser:
                     raise RuntimeError("%s: %s" % (method, answer["error"]))
                 return answer["result"]
             self.events.append(answer["method"])
+            if answer["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
+                self.said.append(json.dumps(answer["params"])[:500])
 
     def wait_for(self, event):
         while event not in self.events:

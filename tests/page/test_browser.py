@@ -37,11 +37,11 @@ class Page:
         for domain in "Page", "Runtime", "Log":
             chromium.call(domain + ".enable", self.session)
         chromium.call("Page.navigate", self.session, url=url)
-        self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 5")
+        self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 8")
 
     def close(self):
         """What the page complained of: exceptions, and what its policy did not permit."""
-        complaints = [event for event in self.chromium.events if event in ("Runtime.exceptionThrown", "Log.entryAdded")]
+        complaints, self.chromium.said = self.chromium.said, []
         self.chromium.call("Target.closeTarget", targetId=self.target)
         return complaints
 
@@ -69,6 +69,16 @@ class Page:
 
     def column(self, table, number):
         return self.texts("table[data-name='%s'] tbody td:nth-child(%d)" % (table, number))
+
+
+def shown_ms(ms):
+    """As the page prints it."""
+    return "%.2f s" % (ms / 1000) if ms >= 1000 else "%.1f ms" % ms if ms >= 1 or not ms else "%.1f µs" % (ms * 1000)
+
+
+def share_ms(text):
+    number, unit = text.split()
+    return float(number) * {"s": 1000, "ms": 1, "µs": 0.001}[unit]
 
 
 class Shown(Tool):
@@ -115,7 +125,7 @@ class Shown(Tool):
     def test_panels_of_a_file(self):
         page, data = self.open_file(self.trace)
         self.assertEqual(page.get("document.title"), "queryprof: app.trace")
-        self.assertEqual(page.texts("nav a"), ["Statements", "Pages", "Findings", "Health", "Now"])
+        self.assertEqual(page.texts("nav a"), ["Statements", "Flame graph", "Time line", "Locks and WALs", "Pages", "Findings", "Health", "Now"])
         self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))
         for statement in data["statements"]:
             self.check_statement(page, data, statement)
@@ -134,6 +144,46 @@ class Shown(Tool):
         page.go("now", "What runs now")
         self.assertIn("Not known", page.texts("main p")[0])
 
+    def test_flame_graph(self):
+        """The sum of the graph is the time of the statement's samples, and a search says the share of what it finds."""
+        page, data = self.open_file(self.trace)
+        page.go("flame", "Flame graph")
+        page.wait("document.querySelectorAll('.flame svg g').length > 1")
+        sums = {}
+        for stack in data["stacks"]:
+            sums[stack["statement"]] = sums.get(stack["statement"], 0) + (stack["ms"] if stack["trace_type"] == "CPU" else 0)
+        page.get("{ const time = document.getElementById('flame-time'); time.value = 'cpu'; time.dispatchEvent(new Event('change')); }")
+        self.assertIn(": %s of CPU time" % shown_ms(sum(sums.values())), page.get("document.querySelector('.flame').getAttribute('aria-label')"))
+        statement = max((one for one in sums if one.strip("0")), key=sums.get)
+        page.go("flame=" + statement, "Flame graph of a statement")
+        self.assertIn(": %s of CPU time" % shown_ms(sums[statement]), page.get("document.querySelector('.flame').getAttribute('aria-label')"))
+        page.wait("document.querySelectorAll('.flame svg g').length > 1")
+        totals = {name: share_ms(total) for name, total in zip(page.column("functions", 3), page.column("functions", 2))}
+        name = max(totals, key=totals.get)
+        search = "{ const search = document.getElementById('flame-search'); search.value = %s; search.dispatchEvent(new Event('input')); }"
+        page.get(search % json.dumps(name))
+        self.assertAlmostEqual(float(page.texts(".choices [role=status]")[0].split()[0]), 100 * totals[name] / sums[statement], delta=1)
+        page.get(search % "''")
+        self.assertEqual(page.texts(".choices [role=status]"), [""])
+
+    def test_time_line(self):
+        page, data = self.open_file(self.trace)
+        page.go("timeline", "Time line")
+        self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(data["lanes"]))
+        first, last = min(one["at_ms"] for one in data["lanes"]), max(one["at_ms"] + one["open_ms"] for one in data["lanes"])
+        page.get("[...document.querySelectorAll('.choices button')].find((one) => one.textContent === 'Closer').click()")
+        quarter = (last - first) / 4
+        inside = [one for one in data["lanes"] if one["at_ms"] <= last - quarter and one["at_ms"] + one["open_ms"] >= first + quarter]
+        self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(inside))
+        page.get("[...document.querySelectorAll('.choices button')].find((one) => one.textContent === 'Whole').click()")
+        self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(data["lanes"]))
+
+    def test_locks(self):
+        page, data = self.open_file(self.trace)
+        page.go("locks", "Locks and WALs")
+        self.assertEqual(page.column("locks", 3), [one["cause"] for one in data["locks"]])
+        self.assertEqual(page.texts("main h3"), ["WAL of " + one["database"] for one in data["wals"]])
+
     def test_sorting_and_filter(self):
         page, data = self.open_file(self.trace)
         for number, name in ((3, "wall_ms"), (5, "runs")):
@@ -150,14 +200,15 @@ class Shown(Tool):
     def test_accessible(self):
         """What a keyboard and a screen reader need: headings of columns, captions, names of buttons and pictures."""
         page, data = self.open_file(self.trace)
-        for panel, heading in [("statements", "Statements"), ("pages", "Pages"), ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
+        for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
+                               ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
                                ("statement=" + data["statements"][0]["statement"], "Statement ")]:
             page.go(panel, heading)
             self.assertEqual(page.get("""[...document.querySelectorAll("table")].filter((one) => !one.caption?.textContent
                 || one.querySelectorAll("thead th:not([scope=col])").length || !one.closest("[role=region][tabindex='0'][aria-label]")).length"""), 0, panel)
             self.assertEqual(page.get("[...document.querySelectorAll('button, a')].filter((one) => !one.textContent.trim()).length"), 0, panel)
-            self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.getAttribute('aria-label')).length"), 0, panel)
-            self.assertEqual(page.get("[...document.querySelectorAll('input')].filter((one) => !one.labels.length).length"), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.closest('[aria-label]')).length"), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('input, select')].filter((one) => !one.labels.length).length"), 0, panel)
         self.assertEqual(page.get("document.activeElement.id"), "view")  # after a change of the panel, its beginning
 
     def test_hostile(self):
@@ -172,10 +223,12 @@ class Shown(Tool):
             db.execute("UPDATE call_stacks SET caller = ?1, caller_function = ?1", (evil,))
             db.execute("UPDATE page_sums SET database = ?1, btree = ?1, table_name = ?1", (evil,))
             db.execute("UPDATE processes SET executable = ?1, script = ?1", (evil,))
+            db.execute("UPDATE names SET name = ?1 || id", (evil,))
+            db.execute("UPDATE threads SET thread_name = ?1", (evil,))
             db.commit()
         page, data = self.open_file(hostile)
-        for panel, heading in [("statements", "Statements"), ("pages", "Pages"), ("findings", "Findings"), ("health", "Health"),
-                               *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
+        for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
+                               ("findings", "Findings"), ("health", "Health"), *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
             page.go(panel, heading)
             self.assertEqual(page.get("document.querySelectorAll('img, iframe, main script, main style, a[href^=\"javascript:\"]').length"), 0)
             self.assertEqual(page.get("document.scripts.length"), 2)
@@ -196,7 +249,7 @@ class Shown(Tool):
         self.addCleanup(server.close)
         page, data = self.open(server.address), server.data()
         page.wait("document.querySelector('main p')?.textContent.includes('no process records to this file now')")
-        self.assertEqual(page.texts("nav a"), ["Now", "Statements", "Pages", "Findings", "Health"])
+        self.assertEqual(page.texts("nav a"), ["Now", "Statements", "Flame graph", "Time line", "Locks and WALs", "Pages", "Findings", "Health"])
         page.wait("document.title === 'queryprof: app.trace'")
         page.go("statements", "Statements")
         self.assertEqual(len(page.column("statements", 1)), len(data["statements"]))

@@ -7,9 +7,15 @@ import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
 const esbuild = createRequire(join(process.env.QUERYPROF_TEST_MODULES, "package.json"))("esbuild");
-const source = join(dirname(fileURLToPath(import.meta.url)), "../../src/cmd/read/web/format.ts");
-const { text } = esbuild.buildSync({ entryPoints: [source], bundle: true, format: "esm", write: false }).outputFiles[0];
-const { duration, moment, oneLine, percent, place, plans, shellWord, sorted, view } = await import("data:text/javascript," + encodeURIComponent(text));
+const web = join(dirname(fileURLToPath(import.meta.url)), "../../src/cmd/read/web");
+
+async function load(name) {
+	const { text } = esbuild.buildSync({ entryPoints: [join(web, name)], bundle: true, format: "esm", write: false }).outputFiles[0];
+	return import("data:text/javascript," + encodeURIComponent(text));
+}
+
+const { hue, makeTree, sumFunctions, times } = await load("stacks.ts");
+const { duration, moment, oneLine, percent, place, plans, shellWord, sorted, view } = await load("format.ts");
 
 const row = (node, parent, self_ms, more = {}) => ({ statement: "a", plan: 7, runs: 1, seen: "", node, parent, detail: String(node), compared: "",
 	self_ms, error_ms: 0, loops: null, rows: null, ...more });
@@ -82,4 +88,44 @@ test("a place is between the limits", () => {
 	assert.equal(place(10, 1, 100), 0.5);
 	assert.equal(place(100, 1, 100), 1);
 	assert.equal(place(5, 5, 5), 0.5);
+});
+
+const functions = ["leaf", "middle", "main"].map((name) => ({ function: name, module: name === "leaf" ? "libc.so.6" : "app" }));
+const stack = (frames, ms, more = {}) => ({ statement: "a", trace_type: "CPU", wait: "", samples: 1, ms, frames, ...more });
+const stacks = [stack("0,1,2", 5), stack("1,2", 3), stack("1,1,2", 2), stack("0,2", 7, { trace_type: "OffCPU", wait: "fsync" }), stack("2", 11, { statement: "b" }),
+	stack(null, 13), stack("99", 1, { trace_type: "Heap" })];
+const nameOf = (statement) => `statement ${statement}`;
+const lines = (branch, depth = 0) => [...branch.children.values()].flatMap((child) => [`${depth} ${child.name} ${child.value} ${child.self}`, ...lines(child, depth + 1)]);
+
+test("a flame graph's branches are sums, of the chosen time and statement", () => {
+	const tree = makeTree(stacks, functions, { time: "cpu", statement: "a", all: true }, nameOf);
+	assert.equal(tree.value, 23);
+	assert.deepEqual(lines(tree), ["0 main 10 0", "1 middle 10 3", "2 leaf 5 5", "2 middle 2 2", "0 (other stacks) 13 13"]);
+	assert.deepEqual(lines(makeTree(stacks, functions, { time: "waits", statement: "", all: true }, nameOf)), ["0 statement a 7 0", "1 main 7 0", "2 leaf 7 0", "3 [wait: fsync] 7 7"]);
+	assert.equal(makeTree(stacks, functions, { time: "wall", statement: "", all: true }, nameOf).value, 41);
+});
+
+test("a function is counted once a stack, and only known stacks are", () => {
+	const sums = sumFunctions(stacks, functions, { time: "cpu", statement: "a", all: true });
+	assert.deepEqual(sums.map((sum) => [sum.function, sum.self, sum.total]), [["middle", 5, 10], ["leaf", 5, 5], ["main", 0, 10]]);
+});
+
+test("only times with samples can be chosen, and a number that is no function is not known", () => {
+	assert.deepEqual(times(stacks), ["wall", "cpu", "waits"]);
+	assert.deepEqual(times([stack("0", 1, { trace_type: "Real" })]), ["wall"]);
+	assert.deepEqual(times([]), []);
+	assert.deepEqual(lines(makeTree([stack("99", 1)], functions, { time: "cpu", statement: "a", all: true }, nameOf)), ["0 not known 1 1"]);
+});
+
+test("frames outside SQLite are one, and queryprof's own are none", () => {
+	const some = ["sqlite3_step", "queryprof_step_watched", "run (app.py:3)", "main"].map((name) => ({ function: name, module: "app" }));
+	const names = (frames) => lines(makeTree([stack(frames, 1)], some, { time: "cpu", statement: "a", all: false }, nameOf)).map((line) => line.split(" ").slice(1, -2).join(" "));
+	assert.deepEqual(names("0,1,3"), ["frames outside SQLite", "sqlite3_step"]);
+	assert.deepEqual(names("0,1,2,3"), ["frames outside SQLite", "run (app.py:3)", "sqlite3_step"]);
+	assert.deepEqual(names("3"), ["main"]);
+});
+
+test("versions of a library have one hue", () => {
+	assert.equal(hue("libc.so.6"), hue("libc.so.7"));
+	assert.equal(hue(""), null);
 });

@@ -43,7 +43,7 @@ class File(Tool):
         self.assertEqual([(one["statement"], one["runs"], one["rows"], one["waits"], one["notes"]) for one in data["statements"]],
                          [(one["statement"], one["runs"], one["rows"], one["waits"], one["notes"]) for one in expected])
         ids = {one["statement"] for one in data["statements"]}
-        for part in "plans", "callers", "runs":
+        for part in "plans", "callers", "runs", "lanes":
             self.assertTrue(data[part], part)
             self.assertLessEqual({one["statement"] for one in data[part]}, ids, part)
         # Nodes that take time, and the plan's own.
@@ -61,6 +61,21 @@ class File(Tool):
         for one in pages:
             self.assertAlmostEqual(sum(map(int, one["cells"].split(","))) / 1e6,
                                    one["wal_mb"] + one["database_mb"] + one["journal_mb"] + one["read_mb"], delta=0.003)
+
+    def test_stacks(self):
+        """They add up to all samples, and each frame is a function of the list."""
+        data = self.data()
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            sums = {kind: ms for kind, ms in db.execute("""SELECT trace_type, sum(size + weight * period_ns) / 1e6 FROM samples JOIN series ON series.id = series
+                                                           WHERE trace_type IN ('CPU', 'OffCPU', 'Real') GROUP BY 1""")}
+        for kind in {one["trace_type"] for one in data["stacks"]}:
+            self.assertAlmostEqual(sum(one["ms"] for one in data["stacks"] if one["trace_type"] == kind), sums[kind], delta=0.1)
+        self.assertEqual({one["trace_type"] for one in data["stacks"]}, {kind for kind in sums if kind != "Real" or "OffCPU" not in sums})
+        frames = {int(number) for one in data["stacks"] if one["frames"] for number in one["frames"].split(",")}
+        self.assertEqual(frames, set(range(len(data["functions"]))))
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            names = {name for name, in db.execute("SELECT name FROM names")}
+        self.assertTrue({one["function"].split(" (")[0] for one in data["functions"]} & names)
 
     def test_selected(self):
         """Options that select runs select what the page shows."""
@@ -98,8 +113,8 @@ class File(Tool):
         names = {word for word in words if word.islower() and re.search(r"\b%s\b" % word, DATA.search(whole)[1])}
         self.assertIn("orders", names)
         data = json.loads(DATA.search(bare)[1])
-        kept = " ".join(str(value) for part in ("statements", "plans", "findings", "pages") for one in data[part] for key, value in one.items()
-                        if key not in ("statement", "caller", "caller_function", "sure", "see", "waits", "seen", "finding", "title"))
+        kept = " ".join(str(value) for part in ("statements", "plans", "findings", "lanes", "locks", "chains", "wals", "pages") for one in data[part] for key, value in one.items()
+                        if key not in ("statement", "caller", "caller_function", "sure", "see", "waits", "seen", "finding", "title", "database"))
         self.assertEqual([name for name in names if re.search(r"\b%s\b" % name, kept)], [])
         self.assertTrue(data["no_text"])
         self.assertEqual({one["query"] for one in data["statements"]}, {None})

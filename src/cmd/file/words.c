@@ -65,6 +65,29 @@ static void one_line(sqlite3_context *context, int count, sqlite3_value **values
 	sqlite3_result_text(context, line, size, sqlite3_free);
 }
 
+/* Of each word that begins with a slash what follows its last one. */
+static void without_folders(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	const char *text = (const char *)sqlite3_value_text(values[0]);
+	sqlite3_str *to = sqlite3_str_new(sqlite3_context_db_handle(context));
+	bool is_word = false;
+
+	(void)count;
+	for (; text && *text; text++) {
+		const size_t size = is_word || *text != '/' ? 0 : strcspn(text, " \t\n\r,;:()'\"");
+		const char *slash = size ? memrchr(text, '/', size) : NULL;
+
+		text = slash ? slash + 1 : text;
+		is_word = !strchr(" \t\n\r(", *text);
+		if (*text)
+			sqlite3_str_appendchar(to, 1, *text);
+		else
+			break;
+	}
+	char *made = sqlite3_str_finish(to);
+	sqlite3_result_text(context, made, -1, sqlite3_free);
+}
+
 static void virtual_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	const char *detail = (const char *)sqlite3_value_text(values[0]);
@@ -91,6 +114,7 @@ int words_add(sqlite3 *db)
 	} functions[] = { { "fileName", file_name },
 		          { "duration", duration },
 		          { "oneLine", one_line },
+		          { "withoutFolders", without_folders },
 		          { "virtualWords", virtual_words } };
 	int code = SQLITE_OK;
 

@@ -4,6 +4,7 @@
  *   fileName(PATH)  what follows the last slash
  *   duration(NS)    "1.5 s", "20 ms"
  *   oneLine(TEXT)   the text with blanks for line breaks and tabs, without blanks at its ends
+ *   withoutFolders(TEXT)  the text with fileName() of each word that begins with a slash
  *   virtualWords(DETAIL)  what the plan node asks a virtual table for (virtual_index.h); NULL: not known
  */
 #pragma once

@@ -14,16 +14,25 @@
 #include "cmd/read/page_walk.h"
 #include "queryprof.h"
 #include "sql_causes.h"
+#include "sql_lock_chains.h"
 #include "sql_page_callers.h"
+#include "sql_page_chains.h"
 #include "sql_page_file.h"
 #include "sql_page_findings.h"
+#include "sql_page_functions.h"
+#include "sql_page_lanes.h"
+#include "sql_page_locks.h"
 #include "sql_page_losses.h"
 #include "sql_page_pages.h"
 #include "sql_page_plans.h"
 #include "sql_page_runs.h"
 #include "sql_page_sampling.h"
+#include "sql_page_stacks.h"
 #include "sql_page_statements.h"
+#include "sql_page_sums.h"
 #include "sql_page_unplanned.h"
+#include "sql_page_wal_points.h"
+#include "sql_page_wals.h"
 #include "sql_pages.h"
 #include "sql_plan_nodes.h"
 #include "sql_statement_lines.h"
@@ -43,11 +52,19 @@ static const struct part {
 	        " LIMIT " FINDINGS_MAX },
 	{ NULL, sql_statement_lines },
 	{ NULL, sql_causes },
+	{ NULL, sql_page_stacks },
 	{ "file", sql_page_file },
 	{ "statements", sql_page_statements },
 	{ "plans", sql_page_plans },
 	{ "callers", sql_page_callers },
 	{ "runs", sql_page_runs },
+	{ "functions", sql_page_functions },
+	{ "stacks", sql_page_sums },
+	{ "lanes", sql_page_lanes },
+	{ "locks", sql_page_locks },
+	{ "chains", sql_page_chains },
+	{ "wals", sql_page_wals },
+	{ "wal_points", sql_page_wal_points },
 	{ NULL, sql_pages },
 	{ "pages", sql_page_pages },
 	{ "findings", sql_page_findings },
@@ -72,22 +89,27 @@ int page_print_rows(sqlite3 *db, const char *name, const char *sql, const struct
 	return run_rows(db, sql, options);
 }
 
+/* A temporary table of the rows of another command. */
+static int make_table(sqlite3 *db, const char *name, const char *rows, const struct sql_parameter *parameters)
+{
+	char *sql = sqlite3_mprintf("DROP TABLE IF EXISTS temp.%s; CREATE TEMP TABLE %s AS\n%s", name, name, rows);
+	const int result = sql ? run_sql(db, sql, parameters, &(struct output){ .table.is_bare = true })
+	                       : complain("out of memory");
+
+	sqlite3_free(sql);
+	return result;
+}
+
 /* Of all statements, by wall time. */
 static int make_plans(sqlite3 *db)
 {
 	struct shown_type type = shown_type_of(SHOWN_TYPE_WALL);
-	char *sql = sqlite3_mprintf(
-		"DROP TABLE IF EXISTS temp.page_plans; CREATE TEMP TABLE page_plans AS\n%s", sql_plan_nodes);
-	int result;
 
 	shown_type_read(&type, db);
 	const struct sql_parameter parameters[] = { { ":trace_type", type.name },
 		                                    { ":limit", PLANS_MAX },
 		                                    { NULL, NULL } };
-	result = sql ? run_sql(db, sql, parameters, &(struct output){ .table.is_bare = true })
-	             : complain("out of memory");
-	sqlite3_free(sql);
-	return result;
+	return make_table(db, "page_plans", sql_plan_nodes, parameters);
 }
 
 static int print_parts(sqlite3 *db, const struct page_options *options)
@@ -97,12 +119,15 @@ static int print_parts(sqlite3 *db, const struct page_options *options)
 
 	run_sql_prepare(db, sql_causes);
 	run_sql_prepare(db, sql_plan_nodes);
+	run_sql_prepare(db, sql_page_stacks);
 	if (!result)
 		result = finding_list_make(db);
 	if (!result)
 		result = make_plans(db);
 	if (!result)
 		result = page_walk(db, NULL);
+	if (!result)
+		result = make_table(db, "page_chains", sql_lock_chains, (struct sql_parameter[]){ { NULL, NULL } });
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(*parts); i++)
 		result = parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
 		                       : run_rows(db, parts[i].sql, options);

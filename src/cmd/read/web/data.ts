@@ -19,6 +19,25 @@ export interface Caller { statement: string; caller: string; function: string; l
 
 export interface Run { statement: string; at_ms: number; wall_ms: number; rows: Known; failed: number; finished: number }
 
+export interface Func { function: string; module: string }
+
+/* frames: numbers of functions with commas between them, leaf first; null: a wait without a stack, or the rest of the statement's time. */
+export interface Stack { statement: string; trace_type: string; wait: string; samples: number; ms: number; frames: string | null }
+
+export interface Lane {
+	statement: string; process_id: number; thread_id: number; thread_name: string; at_ms: number; open_ms: number; wall_ms: number; lock_ms: number;
+	wait_ms: number; finished: number;
+}
+
+export interface LockWait {
+	at_ms: number; wait_ms: number; process_id: number; thread_id: number; outcome: string; reason: string; holder_process_id: number;
+	holder_thread: string; cause: string | null; cure: string;
+}
+
+export interface LockChain { waited_ms: number; longest_ms: number; waits: number; links: number; cause: string | null }
+export interface Wal { database: string; frames: number; story: string | null }
+export interface WalPoint { database: string; at_ms: number; frames: number; checkpoint: number }
+
 export interface Finding {
 	finding: string; share: Known; saved_ms: Known; error_ms: Known; title: string; evidence: string; cure: string; sure: string; see: string;
 	statement: string; caller: string; caller_function: string;
@@ -32,7 +51,8 @@ export interface PageTree {
 export interface Data {
 	version: string; made_ms: number; no_text: boolean; name: string;
 	file: { programs: string | null; processes: number; first_ms: Known; last_ms: Known }[];
-	statements: Statement[]; plans: PlanNode[]; callers: Caller[]; runs: Run[]; pages: PageTree[]; findings: Finding[];
+	statements: Statement[]; plans: PlanNode[]; callers: Caller[]; runs: Run[]; functions: Func[]; stacks: Stack[]; lanes: Lane[];
+	locks: LockWait[]; chains: LockChain[]; wals: Wal[]; wal_points: WalPoint[]; pages: PageTree[]; findings: Finding[];
 	losses: { reason: string; samples: number; refusals: number }[];
 	sampling: { trace_type: string; unit: string; threads: number; period_ms: number; shortest_ms: number; longest_ms: number }[];
 	unplanned: { statement: string; reason: string }[];

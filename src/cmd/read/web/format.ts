@@ -29,6 +29,9 @@ export const oneLine = (text: string, most: number): string => {
 	return line.length > most ? line.slice(0, most - 1) + "…" : line;
 };
 
+/* Those that are there. */
+export const words = (...parts: (string | null | false | undefined)[]): string => parts.filter(Boolean).join(", ");
+
 export type Cell = string | number | null;
 
 /* Sorted by one of the cells, what is not known last, whatever the direction; else in the order that they had. */
@@ -88,11 +91,11 @@ export function plans(rows: readonly PlanNode[], statement: string): Tree[] {
 	return [...byPlan.values()].map(makeTree);
 }
 
-/* What an address after "#" asks for: "statement=01234567" or a panel. */
+/* What an address after "#" asks for: a panel, or "statement=" or "flame=" and the number of one. */
 export function view(hash: string, panels: readonly string[]): { panel: string; statement: string } {
 	const [name = "", value = ""] = hash.replace(/^#/, "").split("=", 2);
-	if (name === "statement" && /^[0-9a-f]{16}$/.test(value))
-		return { panel: "statement", statement: value };
+	if ((name === "statement" || name === "flame") && /^[0-9a-f]{16}$/.test(value))
+		return { panel: name, statement: value };
 	return { panel: panels.includes(name) ? name : panels[0]!, statement: "" };
 }
 

@@ -6,7 +6,10 @@ import "./page.css";
 import type { Data, Now } from "./data.ts";
 import { element } from "./dom.ts";
 import { moment, view } from "./format.ts";
+import { showFlame } from "./flame.ts";
+import { showLocks } from "./locks.ts";
 import { PANELS, showFindings, showHealth, showNow, showPages, showStatement, showStatements, TITLES } from "./panels.ts";
+import { showTimeline } from "./timeline.ts";
 
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 const embedded = JSON.parse(byId("data").textContent ?? "null") as Data | null;
@@ -31,6 +34,9 @@ function show(): void {
 	const parts = panel === "now" ? showNow(now, isLive)
 		: !data ? [element("p", {}, "Reading the trace file.")]
 		: panel === "statement" ? showStatement(data, statement)
+		: panel === "flame" ? showFlame(data, statement)
+		: panel === "timeline" ? showTimeline(data)
+		: panel === "locks" ? showLocks(data)
 		: panel === "pages" ? showPages(data)
 		: panel === "findings" ? showFindings(data)
 		: panel === "health" ? showHealth(data)
@@ -41,7 +47,7 @@ function show(): void {
 }
 
 /* What the keyboard can reach in the panel. A panel that is drawn again keeps the focus at its place. */
-const focusable = (): HTMLElement[] => [...byId("view").querySelectorAll<HTMLElement>("a, button, input, [tabindex='0']")];
+const focusable = (): HTMLElement[] => [...byId("view").querySelectorAll<HTMLElement>("a, button, input, select, [tabindex='0']")];
 
 const say = (text: string): void => {
 	if (byId("state").textContent !== text)
@@ -49,7 +55,7 @@ const say = (text: string): void => {
 };
 
 /* Not while somebody types, or has selected text to copy. */
-const isBusy = (): boolean => document.activeElement instanceof HTMLInputElement || !(getSelection()?.isCollapsed ?? true);
+const isBusy = (): boolean => document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement || !(getSelection()?.isCollapsed ?? true);
 
 let isLoading = false;
 

@@ -4,13 +4,12 @@
  */
 import type { Data, Finding, Now, OpenRun, OpenTransaction, PageTree, Run, Statement } from "./data.ts";
 import { bar, copyButton, drawing, element, facts, link, table } from "./dom.ts";
-import { count, duration, megabytes, moment, oneLine, percent, place, plans, shellWord, type Tree } from "./format.ts";
+import { count, duration, megabytes, moment, oneLine, percent, place, plans, shellWord, type Tree, words } from "./format.ts";
 
-export const PANELS = ["now", "statements", "pages", "findings", "health"] as const;
-export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", pages: "Pages", findings: "Findings", health: "Health" };
+export const PANELS = ["now", "statements", "flame", "timeline", "locks", "pages", "findings", "health"] as const;
+export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", flame: "Flame graph", timeline: "Time line", locks: "Locks and WALs", pages: "Pages", findings: "Findings", health: "Health" };
 
 const shortId = (statement: string): string => statement.slice(0, 8);
-const words = (...parts: (string | null | false | undefined)[]): string => parts.filter(Boolean).join(", ");
 const textOf = (statement: Statement): string => statement.query ?? `[${statement.statement}]`;
 const queryOf = (data: Data, id: string): string => {
 	const found = data.statements.find((one) => one.statement === id);
@@ -174,6 +173,7 @@ export function showStatement(data: Data, id: string): (HTMLElement | SVGElement
 		], callers) : element("p", {}, "Not known: no run of it was logged."),
 		element("h3", {}, "Runs over time"),
 		...runs.length ? showRuns(runs) : [element("p", {}, "Not known: none of its runs was logged, or it is not among the fifty costliest statements.")],
+		element("p", {}, element("a", { href: `#flame=${id}` }, "Its flame graph")),
 		element("h3", {}, "More in the terminal"),
 		element("pre", {}, command), copyButton(command, "the command")];
 }

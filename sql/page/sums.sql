@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The stacks of page/stacks.sql, the most time first. frames: numbers of the list of functions with commas between them, leaf first; NULL for a wait
+-- without a stack, and for the rest of the statement's time. wait: what an OffCPU sample waited for. statement: zeros if it is not known.
+WITH texts AS MATERIALIZED (
+	SELECT stack, group_concat(f.id - 1) AS frames
+	FROM (SELECT stack, function, module FROM temp.page_lines ORDER BY stack, place) JOIN temp.page_functions AS f USING (function, module)
+	GROUP BY stack)
+SELECT printf('%016x', s.hash) AS statement, trace_type, coalesce(c.name, '') AS wait, samples, round(value / 1e6, 3) AS ms, frames
+FROM temp.page_stacks AS s LEFT JOIN texts USING (stack) LEFT JOIN wait_causes AS c ON c.cause = wait & 255
+ORDER BY value DESC, statement, trace_type, wait;

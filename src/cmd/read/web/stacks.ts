@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks as a tree, and the sums of their functions. Nothing of a browser is in it, so tests run it in node.
+ */
+import type { Func, Stack } from "./data.ts";
+
+export type Time = "cpu" | "wall" | "waits";
+
+/* Wall time is CPU time and waits if both were sampled; otherwise it has samples of its own. */
+function typesOf(time: Time, stacks: readonly Stack[]): readonly string[] {
+	const isReal = stacks.some((stack) => stack.trace_type === "Real");
+	return { cpu: ["CPU"], wall: isReal ? ["Real"] : ["CPU", "OffCPU"], waits: ["OffCPU"] }[time];
+}
+
+/* What has samples. */
+export function times(stacks: readonly Stack[]): Time[] {
+	const types = new Set(stacks.map((stack) => stack.trace_type));
+	return (["wall", "cpu", "waits"] as const).filter((time) => typesOf(time, stacks).some((type) => types.has(type)));
+}
+
+/* d3-flame-graph reads name and value. */
+export interface Branch { name: string; module: string; value: number; self: number; children: Map<string, Branch> }
+
+function child(of: Branch, name: string, module: string): Branch {
+	const key = `${module}\n${name}`, made = of.children.get(key) ?? { name, module, value: 0, self: 0, children: new Map<string, Branch>() };
+	of.children.set(key, made);
+	return made;
+}
+
+export interface Chosen {
+	time: Time;
+	statement: string; /* "": all */
+	all: boolean; /* also the frames outside SQLite and queryprof's own */
+}
+
+function chooseStacks(stacks: readonly Stack[], { time, statement }: Chosen): Stack[] {
+	const types = typesOf(time, stacks);
+	return stacks.filter((stack) => types.includes(stack.trace_type) && (!statement || stack.statement === statement));
+}
+
+const UNKNOWN: Func = { function: "not known", module: "" };
+
+const isSqlite = ({ module, function: name }: Func): boolean => /^libsqlite3\b/.test(module) || name.startsWith("sqlite3_");
+const isOwn = ({ module, function: name }: Func): boolean => /^libqueryprof\b/.test(module) || /^(queryprof|qp)_/.test(name);
+/* The command adds the place of the program's own functions. */
+const isProgram = ({ function: name }: Func): boolean => / \(.+:\d+\)$/.test(name);
+
+const OUTSIDE: Func = { function: "frames outside SQLite", module: "" };
+
+/* What is between the root and the program's functions or SQLite is one frame. */
+function folded(path: Func[]): Func[] {
+	const first = path.findIndex((frame) => isSqlite(frame) || isProgram(frame));
+	const inside = (first > 0 ? path.slice(first) : path).filter((frame) => !isOwn(frame));
+	return first > 0 ? [OUTSIDE, ...inside] : inside;
+}
+
+/* Root first. */
+function framesOf(stack: Stack, functions: readonly Func[]): Func[] {
+	const frames = stack.frames?.split(",").map((number) => functions[Number(number)] ?? UNKNOWN).reverse() ?? [];
+	if (stack.wait)
+		frames.push({ function: `[wait: ${stack.wait}]`, module: "" });
+	return frames.length ? frames : [{ function: "(other stacks)", module: "" }];
+}
+
+/* Under the root the statements if all are chosen, and on top of each its stacks. */
+export function makeTree(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen, nameOf: (statement: string) => string): Branch {
+	const root: Branch = { name: chosen.statement ? nameOf(chosen.statement) : "all statements", module: "", value: 0, self: 0, children: new Map() };
+	for (const stack of chooseStacks(stacks, chosen)) {
+		let branch = root;
+		branch.value += stack.ms;
+		const whole = framesOf(stack, functions), path = chosen.all ? whole : folded(whole);
+		for (const frame of chosen.statement ? path : [{ function: nameOf(stack.statement), module: "" }, ...path]) {
+			branch = child(branch, frame.function, frame.module);
+			branch.value += stack.ms;
+		}
+		branch.self += stack.ms;
+	}
+	return root;
+}
+
+export interface FunctionSum { function: string; module: string; self: number; total: number }
+
+/* Each function is counted once a stack. */
+export function sumFunctions(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen): FunctionSum[] {
+	const sums = new Map<string, FunctionSum>();
+	for (const stack of chooseStacks(stacks, chosen).filter((one) => one.frames !== null)) {
+		const path = framesOf(stack, functions), seen = new Set<FunctionSum>();
+		path.forEach((frame, place) => {
+			const key = `${frame.module}\n${frame.function}`, sum = sums.get(key) ?? { ...frame, self: 0, total: 0 };
+			sums.set(key, sum);
+			if (!seen.has(sum))
+				sum.total += stack.ms;
+			seen.add(sum);
+			if (place === path.length - 1)
+				sum.self += stack.ms;
+		});
+	}
+	return [...sums.values()].sort((a, b) => b.self - a.self || b.total - a.total);
+}
+
+/* A hue for each module, the same on every page, whatever its version is; none for what is no code. */
+export function hue(module: string): number | null {
+	let hash = 1150831;
+	for (const letter of module.replace(/\.so\..*/, ".so"))
+		hash = Math.imul(hash ^ letter.codePointAt(0)!, 0x01000193);
+	return module ? Math.floor((hash >>> 0) / 2 ** 32 * 280) : null;
+}
