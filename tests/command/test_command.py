@@ -49,7 +49,7 @@ class Command(Tool):
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
         listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
         self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackfunctions", "stackmodules", "stackphase", "takepages", "takerow",
-                          "stackowners", "stackcaller", "stackshape", "filename", "duration", "oneline", "virtualwords"},
+                          "stackowners", "stackcaller", "stackshape", "filename", "duration", "oneline", "virtualwords", "withoutfolders"},
                          {name.lower() for name in re.split(r",\s+", listed)})
 
     def test_command_lines_that_make_no_sense(self):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of `queryprof record` when there is nothing to record, or it cannot.
 
-usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_SPAWN END_AT_NEW_FILE: programs with a copy of SQLite
+usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_FORK END_AT_NEW_FILE: programs with a copy of SQLite
 of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
 with an old SQLite library; a program with a SQLite without the table of its functions; what makes posix_spawn() fail,
 and what sends SIGTERM at mkostemp()."""
@@ -14,7 +14,7 @@ import os
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-OWN_COPY, STATIC, NODE, OLD, NO_TABLE, NO_SPAWN, END_AT_NEW_FILE = (os.path.abspath(sys.argv.pop(1)) for _ in range(7))
+OWN_COPY, STATIC, NODE, OLD, NO_TABLE, NO_FORK, END_AT_NEW_FILE = (os.path.abspath(sys.argv.pop(1)) for _ in range(7))
 
 
 class Nothing(Recording):
@@ -305,7 +305,7 @@ class Settings(Recording):
         for kind in ("wall", "offcpu"):
             lines = tool("export", self.trace, "--format", "collapsed", "-o", "-", "--type", kind).splitlines()
             self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), self.rows(
-                "SELECT sum(value) FROM trace_log WHERE trace_type <> 'CPU' OR ?", kind == "wall")[0][0])
+                "SELECT sum(value) FROM trace_log WHERE trace_type = 'OffCPU' OR ? AND trace_type = 'CPU'", kind == "wall")[0][0])
             sleeps = [line for line in lines if ";[wait: user function sleep] " in line]
             self.assertEqual(len(sleeps), 1, lines)
         for options in ((), ("--type", "wall")):
@@ -435,7 +435,7 @@ class Settings(Recording):
         folder = os.path.join(self.folder, "temporary")
         os.mkdir(folder)
         done = self.record("true", options=("--push", "http://127.0.0.1:1/"),
-                           env={**os.environ, "TMPDIR": folder, "LD_PRELOAD": NO_SPAWN})
+                           env={**os.environ, "TMPDIR": folder, "LD_PRELOAD": NO_FORK})
         self.assertEqual(done.returncode, 125, self.seen)
         self.assertIn("record: push cannot be started", done.stderr)
         self.assertEqual((os.listdir(self.folder), os.listdir(folder)), (["temporary"], []))

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For LD_PRELOAD: fork() starts nothing.
+ */
+#include <errno.h>
+#include <sys/types.h>
+
+__attribute__((visibility("default"))) pid_t fork(void)
+{
+	errno = EAGAIN;
+	return -1;
+}
