@@ -92,7 +92,8 @@ int page_print_rows(sqlite3 *db, const char *name, const char *sql, const struct
 /* A temporary table of the rows of another command. */
 static int make_table(sqlite3 *db, const char *name, const char *rows, const struct sql_parameter *parameters)
 {
-	char *sql = sqlite3_mprintf("DROP TABLE IF EXISTS temp.%s; CREATE TEMP TABLE %s AS\n%s", name, name, rows);
+	char *sql = sqlite3_mprintf("DROP TABLE IF EXISTS temp.%s; CREATE TEMP TABLE %s AS\n%s", name, name,
+	                            rows);
 	const int result = sql ? run_sql(db, sql, parameters, &(struct output){ .table.is_bare = true })
 	                       : complain("out of memory");
 
@@ -127,7 +128,8 @@ static int print_parts(sqlite3 *db, const struct page_options *options)
 	if (!result)
 		result = page_walk(db, NULL);
 	if (!result)
-		result = make_table(db, "page_chains", sql_lock_chains, (struct sql_parameter[]){ { NULL, NULL } });
+		result = make_table(db, "page_chains", sql_lock_chains,
+		                    (struct sql_parameter[]){ { NULL, NULL } });
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(*parts); i++)
 		result = parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
 		                       : run_rows(db, parts[i].sql, options);

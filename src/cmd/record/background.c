@@ -23,7 +23,8 @@ static _Noreturn void become(const char *const *argv, bool quiet, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setpgid(0, 0);
 	unsetenv("LD_PRELOAD");
-	/* All signals may be blocked here. SIGTERM waits, because it may arrive before the process is ready. */
+	/* All signals may be blocked here. SIGTERM waits, because it may arrive before the process is ready.
+	 */
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGTERM);
 	sigprocmask(SIG_SETMASK, &ending, NULL);

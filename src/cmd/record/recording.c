@@ -51,7 +51,9 @@ const struct command_option recording_options[] = {
 	             "leave names and lines out of the file; queryprof embed adds them later"),
 	COMMAND_OPTION("push", "URL", OPTION_TEXT, &push_url,
 	               "send the trace file to ClickHouse until the recording ends (see push)"),
-	COMMAND_FLAG("live", &live, "serve a page that shows the recording while it is made, and afterwards until Ctrl-C (see live)"),
+	COMMAND_FLAG("live", &live,
+	             "serve a page that shows the recording while it is made, and afterwards until Ctrl-C "
+	             "(see live)"),
 	COMMAND_FLAG("quiet", &recording_quiet, "print nothing at the end"),
 	{ 0 },
 };
