@@ -211,6 +211,23 @@ class Shown(Tool):
             self.assertEqual(page.get("[...document.querySelectorAll('input, select')].filter((one) => !one.labels.length).length"), 0, panel)
         self.assertEqual(page.get("document.activeElement.id"), "view")  # after a change of the panel, its beginning
 
+    @unittest.skipUnless(os.environ.get("QUERYPROF_TEST_AXE"), "without axe-core")
+    def test_axe(self):
+        """axe-core has no serious complaint, in light and in dark, and at the width of a telephone."""
+        page, data = self.open_file(self.trace)
+        with open(os.environ["QUERYPROF_TEST_AXE"], encoding="utf-8") as file:
+            page.get(file.read() + ";0")
+        for width, scheme in ((1300, "light"), (360, "dark")):
+            self.chromium.call("Emulation.setDeviceMetricsOverride", page.session, width=width, height=900, deviceScaleFactor=1, mobile=False)
+            self.chromium.call("Emulation.setEmulatedMedia", page.session, features=[{"name": "prefers-color-scheme", "value": scheme}])
+            for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
+                                   ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
+                                   ("statement=" + data["statements"][0]["statement"], "Statement ")]:
+                page.go(panel, heading)
+                self.assertEqual(page.get("""axe.run().then(({violations}) => violations.filter(({impact}) => impact === "serious" || impact === "critical")
+                    .map(({id, nodes}) => id + ": " + nodes.slice(0, 3).map(({html}) => html.slice(0, 200)).join(" ")))"""), [], (width, panel))
+                self.assertLessEqual(page.get("document.documentElement.scrollWidth"), width, panel)
+
     def test_hostile(self):
         """Whatever a file has in it is text."""
         hostile = os.path.join(self.folder, "hostile.trace")

@@ -28,9 +28,12 @@ function draw(runs: readonly Lane[], shown: Span, textOf: (run: Lane) => string,
 			const own = runs.filter((run) => laneOf(run) === lane), one = own[0]!;
 			return [drawing("text", { x: 0, y: ROW * row + 15 }, oneLine(`${one.process_id} ${one.thread_name} ${one.thread_id}`, 28)),
 				drawing("line", { x1: LEFT, y1: ROW * (row + 1), x2: WIDTH, y2: ROW * (row + 1) }),
-				...own.map((run) => drawing("a", { href: `#statement=${run.statement}`, tabindex: -1 },
-					drawing("rect", { x: x(run.at_ms), y: ROW * row + 3, width: Math.max(1.5, x(endOf(run)) - x(run.at_ms)), height: ROW - 5, class: kindOf(run) },
-						drawing("title", {}, `${oneLine(textOf(run), 200)}\n${words(moment(run.at_ms), duration(run.open_ms), KINDS[kindOf(run)])}`))))];
+				...own.map((run) => {
+					const made = drawing("rect", { x: x(run.at_ms), y: ROW * row + 3, width: Math.max(1.5, x(endOf(run)) - x(run.at_ms)), height: ROW - 5, class: kindOf(run) },
+						drawing("title", {}, `${oneLine(textOf(run), 200)}\n${words(moment(run.at_ms), duration(run.open_ms), KINDS[kindOf(run)])}`));
+					made.addEventListener("click", () => location.hash = `#statement=${run.statement}`);
+					return made;
+				})];
 		}),
 		drawing("text", { x: LEFT, y: height - 6 }, moment(shown.from)), drawing("text", { x: WIDTH, y: height - 6, "text-anchor": "end" }, `+ ${duration(shown.to - shown.from)}`));
 	let begun: number | null = null;
