@@ -45,7 +45,7 @@ int baseline_write(sqlite3 *db, const char *path, const char *trace)
 	return COMMAND_FINE;
 }
 
-/* One line, which is "LIMIT STATEMENT", and what may follow. COMMAND_FAILED after a complaint. */
+/* Reads one line: "LIMIT STATEMENT" and any text after it. COMMAND_FAILED after a complaint. */
 static int read_line(sqlite3 *db, const char *path, const char *line, int number)
 {
 	char name[16], statement[17];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof check: whether statements keep limits, for tests and CI.
+ * queryprof check: whether statements stay within limits, for tests and CI.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,10 +83,10 @@ static int take(const struct command_option *option, const char *value)
 
 /* --- the limits --------------------------------------------------------------------- */
 
-/* Those before `regressed` are in the order of limits_key. */
+/* The entries before `regressed` are in the order of limits_key. */
 #define LIMITS 6
 static const struct {
-	const char *name, **value, *title; /* title: a format of the value */
+	const char *name, **value, *title; /* title: a format for the value */
 } limits[LIMITS] = {
 	{ "max-scan", &max_scan, "no run visits more than %s rows of whole tables" },
 	{ "no-sort", &no_sort, "no run sorts" },
@@ -98,13 +98,13 @@ static const struct {
 
 static limits_vector configured;
 
-/* A number 0 is a limit, a flag 0 is none. */
+/* As a number, 0 is a limit; as a flag, 0 means no limit. */
 static bool is_given(int limit, const char *value)
 {
 	return value && ((limit != LIMIT_SORT && limit != LIMIT_INDEX) || strcmp(value, "0") != 0);
 }
 
-/* Reads the file of limits. What the command line gives counts more than those for all. */
+/* Reads the file of limits. The command line takes precedence over its [limits]. */
 static int read_config(void)
 {
 	int result = COMMAND_FINE;
@@ -120,7 +120,7 @@ static int read_config(void)
 	return result;
 }
 
-/* Whether a limit is for any statement. */
+/* Whether any statement has this limit. */
 static bool is_limited(int limit)
 {
 	bool is_any = *limits[limit].value != NULL;
@@ -161,7 +161,7 @@ static int check_options(void)
 
 static int attach(sqlite3 *db)
 {
-	sqlite3 *other = trace_file_open(against); /* which complains if it is no trace file */
+	sqlite3 *other = trace_file_open(against); /* complains if it is not a trace file */
 	char *uri = other ? trace_file_uri(against) : NULL;
 	const struct sql_parameter parameters[] = { { ":uri", uri }, { NULL, NULL } };
 	int result = uri ? run_sql(db, "ATTACH :uri AS base", parameters,
@@ -247,8 +247,8 @@ static int find_violations(sqlite3 *db)
 
 enum column { CHECK, MESSAGE, STATEMENT, CALLER, FUNCTION, QUERY, COLUMNS };
 
-/* Without characters that would end the text, or drive a terminal. `also`: further ones that a part of an
- * annotation must not have. */
+/* Omits characters that would end the text or control a terminal, and those in `also`, which a part of an
+ * annotation must not contain. */
 static void put_text(const char *text, size_t size, const char *format, const char *also)
 {
 	for (const char *end = text + size; text < end; text++) {

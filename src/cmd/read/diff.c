@@ -2,8 +2,8 @@
 /*
  * queryprof diff: compares two sides, statements and functions.
  *
- * Addresses are those of one file, so each side is read to its end, as names and
- * sums, before the other is opened; they are compared in a database in memory.
+ * Addresses are valid in one file only, so each side is read completely, as names and sums, before the other
+ * is opened. A database in memory compares them.
  */
 #include "cmd/line/command.h"
 
@@ -55,7 +55,8 @@ struct copy {
 	const char *select, *insert;
 };
 
-/* Rows of `select` on one database into a table of the other, the side's name before them. */
+/* Copies the rows of `select` from one database into a table of the other, after a column with the side's
+ * name. */
 static int copy_rows(sqlite3 *from, sqlite3 *to, const struct copy *copy, const struct side *side)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };
@@ -125,7 +126,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 
 /* --- both ------------------------------------------------------------------------- */
 
-/* False where single runs are chosen, or the file is of an older version. */
+/* False if single runs are selected, or if an older version wrote the file. */
 static bool is_counted(sqlite3 *both, const struct side *side)
 {
 	return database_number(both,
@@ -158,7 +159,7 @@ static int compare(sqlite3 *both)
 	static const struct {
 		const char *title, *sql, *with_calls, *if_empty;
 		bool is_sampled;
-		bool is_exact; /* by the clock that the type has */
+		bool is_exact; /* by the clock of the type */
 	} parts[] = {
 		{ NULL, sql_diff_totals, "0", NULL, false, false },
 		{ "Statements", sql_diff_statements, "0", "no runs", false, true },
@@ -196,7 +197,7 @@ static int compare(sqlite3 *both)
 	return result;
 }
 
-/* Only where there are such. */
+/* Prints nothing if there are none. */
 static int print_plans(sqlite3 *both)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
@@ -211,7 +212,7 @@ static int print_plans(sqlite3 *both)
 	return run_sql(both, sql_plan_changes, parameters, &output);
 }
 
-/* False after a complaint about the command line. */
+/* False after a usage error. */
 static bool find_sides(int argc, char **argv, struct side *sides)
 {
 	if (selection_check_time("diff", "at", at) != COMMAND_FINE)

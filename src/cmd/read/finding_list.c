@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A finding is two files of sql/findings: NAME.sql selects it, NAME.txt says it (see sql/README.md). The
- * build lists them; no code knows one of them.
+ * A finding is two files of sql/findings: NAME.sql selects it, NAME.txt is its text (see sql/README.md). The
+ * build lists them; no code depends on a single one.
  */
 #include "cmd/read/finding_list.h"
 
@@ -29,8 +29,8 @@ static bool precedes_table(const struct sql_token *token)
 	       (token->kind == SQL_SIGN && (*token->at == ',' || *token->at == '('));
 }
 
-/* tableOf(QUERY, NAME): the table that the query calls NAME: that itself, or the table before an alias; '' if
- * that is not known. */
+/* tableOf(QUERY, NAME): the table that the query calls NAME, by its own name or an alias; '' if not
+ * known. */
 static void table_of(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	static const char *const as[] = { "AS", NULL };
@@ -38,7 +38,7 @@ static void table_of(sqlite3_context *context, int count, sqlite3_value **values
 	const char *end = query ? query + sqlite3_value_bytes(values[0]) : NULL;
 	const char *name = (const char *)sqlite3_value_text(values[1]);
 	const size_t size = name ? strlen(name) : 0;
-	/* The newest tokens, the one that may be NAME last. */
+	/* The newest tokens; the last one may be NAME. */
 	struct sql_token last[4] = { { SQL_SIGN, "", 0 }, { SQL_SIGN, "", 0 }, { SQL_SIGN, "", 0 } };
 
 	(void)count;
@@ -87,8 +87,7 @@ static const char *column_of(sqlite3_stmt *row, const char *name, size_t size)
 	return NULL;
 }
 
-/* The line of the text that begins with the key, with the row's values in place of
- * {column}. */
+/* The text's line that begins with the key, with the row's values in place of {column}. */
 static char *fill(const char *text, const char *key, sqlite3_stmt *row)
 {
 	sqlite3_str *filled = sqlite3_str_new(NULL);
@@ -160,8 +159,8 @@ int finding_list_begin(sqlite3 *db)
 {
 	const struct sql_parameter all[] = { { ":limit", "1000000" }, { NULL, NULL } };
 
-	/* What sql/read/findings.sql reads of it; its statements cannot be prepared before the first one has
-	 * run. */
+	/* The columns that sql/read/findings.sql reads. Its own statements cannot be prepared before the
+	 * first one has run. */
 	run_sql_prepare(db, "SELECT hash, trace_type, wait, checkpoint, logged, is_worker, queued, value, "
 	                    "spread FROM temp.selected_sums;"
 	                    "SELECT hash, program, phase, trace_type, logged, is_worker, queued, value, "

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What costs most in a file, and what would change it: the table temp.findings.
+ * The greatest costs in a file, and how to reduce them: the table temp.findings.
  */
 #pragma once
 
 #include <sqlite3.h>
 
-/* Makes temp.lines, of all statements that are selected (cmd/file/selection.h), and tells virtual tables what
- * finding_list_make() will ask (run_sql_prepare()). A command_result, after a complaint, like below. */
+/* Makes temp.lines, of all selected statements (cmd/file/selection.h), and announces the queries of
+ * finding_list_make() to virtual tables (run_sql_prepare()). Both return a command_result, after a
+ * complaint. */
 int finding_list_begin(sqlite3 *db);
 
 /* Makes the table; after finding_list_begin(). */
@@ -26,6 +27,6 @@ int finding_list_make(sqlite3 *db);
 	"FROM whole, temp.findings AS f LEFT JOIN temp.finding_statements AS s ON s.hash = f.hash "          \
 	"WHERE saved IS NULL OR saved >= 0.01 * ns ORDER BY coalesce(saved, 0.1 * ns) DESC, finding, f.hash"
 
-/* Prints the first findings, at most `most`, in a line each: its share of the time, its title, the id of its
- * statement. Returns how many findings there are; -1: they cannot be read. */
+/* Prints at most `most` findings, the first ones, in a line each: the share of the time, the title, the
+ * statement's id. Returns the number of all findings; -1: they cannot be read. */
 int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line));

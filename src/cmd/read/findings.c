@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof findings: what costs most, and what would change it.
+ * queryprof findings: the greatest costs, and how to reduce them.
  */
 #include <limits.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void print_line(int indent, char *text)
 	sqlite3_free(text);
 }
 
-/* Without a number if it is not about time, or about more time than SQLite took in all. */
+/* Omits the share if the finding is not about time, or about more time than SQLite took in total. */
 static void print_title(sqlite3_stmt *row, int number, int indent)
 {
 	char share[16] = "", *title;

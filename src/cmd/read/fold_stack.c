@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stack has three parts: what SQLite does, which is of interest; how the host came to
- * call it, often dozens of frames of an interpreter; and the C library's way to main().
- * The host's part shows the caller of SQLite, the program's own frames, and main(); of the others between
- * them it shows how many there are. queryprof's wrapper of the call is no part of the program at all.
+ * A stack has three parts: the frames of SQLite; the host's way to the call, often dozens of frames of an
+ * interpreter; and the C library's frames before main(). Of the host's part, the result shows the caller of
+ * SQLite, the program's own frames and main(), and the number of the frames between them. queryprof's wrapper
+ * of the call is never shown.
  *
- * The frames that the stack then has in common with one that was shown before, towards the
- * root, are not shown again.
+ * Frames towards the root that an earlier stack has shown are not repeated.
  */
 #include "cmd/read/fold_stack.h"
 
@@ -19,12 +18,12 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 
-#define FOLDED_SIZE 48    /* of a line that stands for others */
-#define OWN_FRAMES_MAX 10 /* of the program, the nearest ones: a recursion has thousands */
+#define FOLDED_SIZE 48    /* of a line with a number of frames */
+#define OWN_FRAMES_MAX 10 /* of the program, nearest to SQLite: a recursion has thousands */
 
 struct lines {
-	char *text;   /* in which they lie */
-	char *folded; /* behind them: room for such lines */
+	char *text;   /* contains the lines */
+	char *folded; /* room for lines with numbers of frames, after `text` */
 	VECTOR(char *) at;
 };
 
@@ -39,7 +38,7 @@ static void free_lines(struct lines *lines)
 	vector_free(&lines->at);
 }
 
-/* Lines of `text`, which is copied. False: no memory. */
+/* Splits a copy of `text` into lines. False: no memory. */
 static bool split(struct lines *lines, const char *text)
 {
 	size_t size = strlen(text) + 1;
@@ -60,7 +59,7 @@ static bool begins_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Whether it is the line of that function, with its place or without. */
+/* Whether the line names that function, with or without its source line. */
 static bool is_function(const char *line, const char *name)
 {
 	size_t size = strlen(name);
@@ -68,8 +67,7 @@ static bool is_function(const char *line, const char *name)
 	return strncmp(line, name, size) == 0 && (!line[size] || strncmp(line + size, " (", 2) == 0);
 }
 
-/* The place of the function nearest to the root whose name is, or begins with, `name`; -1:
- * none. */
+/* The index of the function nearest to the root whose name is, or begins with, `name`; -1: none. */
 static ssize_t find_outermost(const struct lines *functions, const char *name, bool is_start)
 {
 	for (size_t i = functions->at.count; i-- > 0;)
@@ -98,7 +96,7 @@ static bool is_own(const struct lines *owners, size_t frame)
 	return frame < owners->at.count && owners->at.items[frame][0] == '1';
 }
 
-/* Adds the frames from `first` up to `end` to those that are kept, or how many they are. */
+/* Keeps the frames from `first` to before `end`; several become one line with their number. */
 static void fold(struct lines *functions, size_t *kept, size_t first, size_t end)
 {
 	if (end - first < 2) {
@@ -115,13 +113,13 @@ static void fold_host(struct lines *functions, const struct lines *owners)
 {
 	ssize_t api = find_outermost(functions, "sqlite3_", true),
 		begin = find_outermost(functions, "main", false);
-	size_t kept = (size_t)api + 2; /* behind the caller of SQLite */
+	size_t kept = (size_t)api + 2; /* after the caller of SQLite */
 	size_t first = kept, shown = 0;
 
 	if (api < 0)
 		return;
 	if (begin > api)
-		functions->at.count = (size_t)begin + 1; /* main() is the last of interest */
+		functions->at.count = (size_t)begin + 1; /* main() is the last one shown */
 	size_t end = begin > api ? (size_t)begin : functions->at.count;
 	if (first >= end)
 		return;
@@ -138,9 +136,8 @@ static void fold_host(struct lines *functions, const struct lines *owners)
 	functions->at.count = kept;
 }
 
-/* The largest number of lines towards the root that a shown stack ends with, too. `shown`: the ends of all
- * shown stacks, of each length; those of this one are added. One for which there is no memory is taken for
- * new the next time. */
+/* The largest number of lines towards the root that an earlier stack shares. shown: the ends of all earlier
+ * stacks, of each length; this adds those of the new one. An end without memory is new again next time. */
 static size_t count_common(struct hash_table *shown, const struct lines *lines)
 {
 	struct hash end = hash_begin(0);
@@ -157,7 +154,7 @@ static size_t count_common(struct hash_table *shown, const struct lines *lines)
 		else
 			hash_table_add(shown, hash_end(end));
 	}
-	/* Its leaf is shown at least. */
+	/* At least its leaf is shown. */
 	return same < lines->at.count || !same ? same : same - 1;
 }
 
@@ -166,7 +163,7 @@ static char *join(const struct lines *lines, size_t common)
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
-	/* "as above" is a line, too, and needs one to say from where. */
+	/* "as above" takes a line itself, and needs the line before it as a reference. */
 	size_t count = common > 2 ? lines->at.count - common + 1 : lines->at.count;
 
 	for (size_t i = 0; to && i < count; i++)
@@ -222,7 +219,7 @@ int fold_stack_add(sqlite3 *db)
 	if (!shown)
 		return SQLITE_NOMEM;
 	*shown = (struct hash_table)HASH_TABLE_OF(struct hash, SIZE_MAX);
-	/* The destructor runs when that fails, too. */
+	/* If this fails, it has already called the destructor. */
 	return sqlite3_create_function_v2(db, "foldStack", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
 	                                  fold_stack, NULL, NULL, free_shown);
 }

@@ -43,7 +43,7 @@ static bool is_end(const char *at)
 	return !*at || *at == '#';
 }
 
-/* A string, which loses its quotes in place. NULL: it is none. *next: what follows it. */
+/* A string, whose quotes are removed in place. NULL: not a string. *next: the text after it. */
 static char *take_text(char *at, char **next)
 {
 	const char quote = *at;
@@ -116,7 +116,7 @@ static int take_key(const char *path, int line, struct limits *limits, bool is_s
 	return COMMAND_MISUSED;
 }
 
-/* Whether the line is the heading `name`, and nothing else. */
+/* Whether the line is only the heading `name`. */
 static bool is_heading(char *text, const char *name)
 {
 	return strncmp(text, name, strlen(name)) == 0 && is_end(skip_blanks(text + strlen(name)));
@@ -143,7 +143,7 @@ static int take_line(const char *path, int line, limits_vector *file, int *table
 	return COMMAND_FINE;
 }
 
-/* A statement's limits say which one it is. */
+/* Each [[statement]] must name its statement. */
 static int check(const char *path, const limits_vector *file)
 {
 	for (size_t i = 1; i < file->count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits for `queryprof check` in a file. It is a part of TOML: comments, the table [limits], the tables
- * [[statement]], and in these a key and a value in each line. A value is a whole number, true, false, or a
- * string in quotes. Anything else is an error, with its line.
+ * Limits for `queryprof check` in a file. The syntax is a part of TOML: comments, the table [limits], the
+ * tables [[statement]], and in these a key and a value in each line. A value is a whole number, true, false,
+ * or a string in quotes. Anything else is an error, with its line.
  */
 #pragma once
 
@@ -23,11 +23,11 @@ enum limits_key {
 	LIMITS_KEYS
 };
 
-/* Limits, as on the command line; NULL: not given. "0" is false. id, like: the statements that they are for,
- * NULL in the first item, which is for all. */
+/* Limits, as on the command line; NULL: not given. "0" is false. id, like: the statements that they apply to,
+ * NULL in the first item, which applies to all. */
 struct limits {
 	char *values[LIMITS_KEYS];
-	int line; /* of the file where they begin */
+	int line; /* where they begin in the file */
 };
 
 typedef VECTOR(struct limits) limits_vector; /* the first one is [limits] */

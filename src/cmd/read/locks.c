@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof locks: the statements that kept others waiting for locks of databases; transactions that do
- * nothing.
+ * queryprof locks: the statements that kept others waiting for locks of databases; idle transactions.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -43,9 +43,9 @@
 
 /* --- the data ----------------------------------------------------------------------------------- */
 
-/* The parts of the data, in this order: the first ones make what the others read. */
+/* The parts of the data, in this order, because later parts read the tables of earlier ones. */
 static const struct part {
-	const char *name; /* NULL: its rows are for those that follow */
+	const char *name; /* NULL: its rows are only for later parts */
 	const char *sql;
 } parts[] = {
 	{ NULL, "DROP TABLE IF EXISTS temp.page_findings; CREATE TEMP TABLE page_findings AS " FINDING_LIST
@@ -89,7 +89,7 @@ int page_print_rows(sqlite3 *db, const char *name, const char *sql, const struct
 	return run_rows(db, sql, options);
 }
 
-/* A temporary table of the rows of another command. */
+/* A temporary table with the rows of another command. */
 static int make_table(sqlite3 *db, const char *name, const char *rows, const struct sql_parameter *parameters)
 {
 	char *sql = sqlite3_mprintf("DROP TABLE IF EXISTS temp.%s; CREATE TEMP TABLE %s AS\n%s", name, name,
@@ -115,7 +115,7 @@ static int make_plans(sqlite3 *db)
 
 static int print_parts(sqlite3 *db, const struct page_options *options)
 {
-	/* What these need of the samples is summed up in one pass. */
+	/* One pass sums up all that these need of the samples. */
 	int result = finding_list_begin(db);
 
 	run_sql_prepare(db, sql_causes);
@@ -144,7 +144,7 @@ char *page_data(sqlite3 *db, const char *path, const struct page_options *option
 	size_t size;
 	int result;
 
-	/* Rows are printed to stdout. */
+	/* The parts print to stdout. */
 	stdout = open_memstream(&data, &size);
 	if (!stdout) {
 		stdout = was;
@@ -180,7 +180,7 @@ bool page_is_there(const char *command)
 	return true;
 }
 
-/* "<" would end the element that the data are in, and JSON has it in strings only. */
+/* "<" could end the element that contains the data; in JSON, it occurs only in strings. */
 static void write_data(FILE *to, const char *data)
 {
 	for (size_t size; *data; data += size) {
@@ -197,7 +197,7 @@ void page_write(FILE *to, const char *data)
 {
 	const size_t size = (size_t)(page_bytes_end - page_bytes);
 	const char *marker = memmem(page_bytes, size, data_marker, sizeof(data_marker) - 1);
-	const char *rest = marker + sizeof(data_marker) - 1; /* build.mjs has seen that it is there */
+	const char *rest = marker + sizeof(data_marker) - 1; /* build.mjs has checked that it exists */
 
 	fwrite(page_bytes, 1, (size_t)(marker - page_bytes), to);
 	write_data(to, data ? data : "null");

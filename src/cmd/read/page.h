@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page that shows a trace file in a browser, and its data. `queryprof live` serves both, `report --html`
- * writes them in one file. The data are one JSON object with an array for each part of the page, each the
- * rows of a file in sql/page.
+ * writes them to one file. The data are a JSON object with an array for each part of the page: the rows of a
+ * file in sql/page.
  */
 #pragma once
 
@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What is left out. */
+/* What the data omit. */
 struct page_options {
-	bool no_text;  /* texts of statements, and names that occur in them */
+	bool no_text;  /* texts of statements, and the names in them */
 	bool no_paths; /* folders */
 };
 
-/* The data of the runs that are selected in a file of cmd/file/selection.h. Malloc'ed; NULL after a
+/* The data of the selected runs in a file that cmd/file/selection.h has opened. Malloc'ed; NULL after a
  * complaint. */
 char *page_data(sqlite3 *db, const char *path, const struct page_options *options);
 
 /* Appends `"name":[rows]` for each statement of `sql` that returns rows to stdout. A command_result. */
 int page_print_rows(sqlite3 *db, const char *name, const char *sql, const struct page_options *options);
 
-/* Whether this build has the page; a complaint of the command if not. */
+/* Whether this build contains the page; complains if not. */
 bool page_is_there(const char *command);
 
-/* Writes the page with these data in it; NULL: without, for a page that asks its server. */
+/* Writes the page with these data; NULL: without data, for a page that asks its server. */
 void page_write(FILE *to, const char *data);
 
 /* The page's own Content-Security-Policy, which permits only its script and its style, by their hashes.

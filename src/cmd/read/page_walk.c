@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interior pages of a b-tree name all its pages, and all its leaves are at one depth, so leaves need not
- * be read. The pages that are left are overflow pages. The pointer map tells their owners; in a database
- * without one, the leaves do, which are read for as long as the limits allow.
+ * The interior pages of a b-tree name all its pages, and all its leaves have the same depth, so the leaves
+ * need not be read. The remaining pages are overflow pages. The pointer map names their owners. In a database
+ * without a pointer map, the leaves name them; they are read until a limit is reached.
  *
- * A program may write meanwhile. A page that is read then may be newer than the page that led to it: the
- * owner of few pages may be wrong, never the reading, which trusts no number.
+ * A program may write meanwhile. A page may then be newer than the page that led to it, so the owners of a
+ * few pages may be wrong. The walk is safe nevertheless, because it trusts no number.
  */
 #include "cmd/read/page_walk.h"
 
@@ -45,10 +45,10 @@ struct walk {
 	int32_t *owners;  /* by number; mapped, so that only what is used takes memory */
 	uint32_t *frames; /* the newest committed frame of a page in the WAL, from 1; NULL: no WAL */
 	VECTOR(struct tree) trees;
-	uint8_t *pages[DEPTH_MAX + 2]; /* one for each level of a tree, and one for what a page leads to */
+	uint8_t *pages[DEPTH_MAX + 2]; /* one for each level of a tree, and one for the pages of chains */
 	uint64_t bytes;
 	uint64_t begin;
-	const char *stopped; /* NULL: it did not */
+	const char *stopped; /* the limit that ended the walk; NULL: none */
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ static bool read_page(struct walk *walk, uint32_t number, uint8_t *to)
 	return read_bytes(walk, walk->database, to, size, (number - 1) * size);
 }
 
-/* Memory for a number for each page, all 0. */
+/* Memory for one number per page, all 0. */
 static void *map_numbers(uint32_t count)
 {
 	void *memory = mmap(NULL, ((size_t)count + 1) * sizeof(uint32_t), PROT_READ | PROT_WRITE,
@@ -98,8 +98,8 @@ static void unmap_numbers(void *memory, uint32_t count)
 		munmap(memory, ((size_t)count + 1) * sizeof(uint32_t));
 }
 
-/* The frames up to the last commit are part of the database, which may be larger with them. Two rounds: the
- * first finds that commit. */
+/* The frames up to the last commit are part of the database, and may enlarge it. The first of two rounds
+ * finds that commit. */
 static bool read_wal(struct walk *walk)
 {
 	uint8_t bytes[WAL_HEADER_BYTES];
@@ -140,7 +140,7 @@ static bool read_wal(struct walk *walk)
 
 /* --- owners ----------------------------------------------------------------------------------------- */
 
-/* False: the page has an owner already, or there is no such page. */
+/* False: the page has an owner already, or does not exist. */
 static bool own(struct walk *walk, uint32_t number, int32_t owner)
 {
 	if (!number || number > walk->page_count || walk->owners[number] != OWNER_UNKNOWN)
@@ -159,7 +159,7 @@ static bool take(struct walk *walk, size_t tree, uint32_t number)
 	return is_new;
 }
 
-/* The pages of a chain, as long as they have no owner: a circle ends there. */
+/* Takes the pages of a chain until one has an owner, which also ends a cycle. */
 static void take_chain(struct walk *walk, size_t tree, uint32_t first, uint8_t *bytes)
 {
 	for (uint32_t number = first; take(walk, tree, number);) {
@@ -178,7 +178,7 @@ struct way {
 
 static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth, struct way *way);
 
-/* What a page leads to. */
+/* Follows the links of a page. */
 static void walk_links(struct walk *walk, size_t tree, const struct btree_page *page, int depth,
                        struct way *way)
 {
@@ -203,7 +203,7 @@ static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth
 	struct btree_page page;
 	struct btree_cell cell;
 
-	/* The leaves have their owners already if they are read for their overflow pages. */
+	/* Leaves that are read for their overflow pages have owners already. */
 	if (depth >= DEPTH_MAX || (!take(walk, tree, number) && !way->reads_leaves))
 		return;
 	if (!read_page(walk, number, bytes) || !btree_page_read(&page, bytes, walk->header.layout, number))
@@ -228,7 +228,7 @@ static void walk_all_trees(struct walk *walk, bool reads_leaves)
 
 /* --- the schema ------------------------------------------------------------------------------------- */
 
-/* As UTF-8: other letters than ASCII in a database of UTF-16 become '?'. */
+/* As UTF-8; in a UTF-16 database, letters outside ASCII become '?'. */
 static char *name_of(const struct walk *walk, struct schema_text text)
 {
 	const bool is_wide = walk->header.encoding > 1;
@@ -245,7 +245,7 @@ static char *name_of(const struct walk *walk, struct schema_text text)
 	return name;
 }
 
-/* The row's payload with its overflow pages, as far as its root page needs them. */
+/* The row's payload with as many of its overflow pages as contain its root page. */
 static size_t whole_payload(struct walk *walk, const struct btree_cell *cell, uint8_t *to, size_t room)
 {
 	size_t size = cell->local < room ? cell->local : room;
@@ -274,7 +274,7 @@ static void take_schema_row(struct walk *walk, const struct btree_cell *cell)
 
 	if (!btree_page_read_schema(payload, size, &row) || !row.root_is_known)
 		return;
-	/* Virtual tables have no b-tree. Their names tell which tables are theirs. */
+	/* Virtual tables have no b-tree. The names of their shadow tables tell which ones belong to them. */
 	const struct tree tree = { .root = row.root,
 		                   .type = row.type,
 		                   .name = name_of(walk, row.name),
@@ -296,7 +296,7 @@ static bool walk_schema(struct walk *walk)
 
 	struct database_header newer;
 
-	/* The WAL may have a newer header. */
+	/* The WAL may contain a newer header. */
 	if (read_page(walk, 1, walk->pages[0]) &&
 	    btree_page_read_header(walk->pages[0], walk->header.layout.size, &newer) &&
 	    newer.layout.size == walk->header.layout.size)
@@ -323,8 +323,8 @@ static void walk_freelist(struct walk *walk)
 	}
 }
 
-/* Gives overflow pages to the owner of their parent. The parent of one may come later in the file and have no
- * owner yet, so this goes over the file as long as that helps. */
+/* Gives overflow pages the owner of their parent. A parent may come later in the file and have no owner yet,
+ * so the passes over the file repeat until one finds nothing. */
 static void walk_pointer_map(struct walk *walk)
 {
 	const struct page_layout layout = walk->header.layout;
@@ -473,7 +473,7 @@ static int insert_trees(sqlite3 *db, const struct walk *walk)
 	"CREATE TEMP TABLE walk AS SELECT %Q AS database, %u AS page_size, %u AS pages, %u AS known, "       \
 	"%lld AS bytes, %lld AS ns, %Q AS stopped WHERE %d"
 
-/* The connection owns the walk afterwards. An SQLite result. */
+/* Afterwards the connection owns the walk. An SQLite result. */
 static int show(sqlite3 *db, struct walk *walk, const char *path)
 {
 	char *real = path ? realpath(path, NULL) : NULL;
@@ -487,7 +487,7 @@ static int show(sqlite3 *db, struct walk *walk, const char *path)
 		code = insert_trees(db, walk);
 	free(real);
 	sqlite3_free(sql);
-	/* It calls end() if it fails, too. */
+	/* SQLite calls end() even if it fails. */
 	return code ? (end(walk), code)
 	            : sqlite3_create_function_v2(db, "pageOwner", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, walk,
 	                                         page_owner, NULL, NULL, end);

@@ -13,6 +13,6 @@
 
 #include <sqlite3.h>
 
-/* Gives a connection these. If path is NULL, the tables are empty and no owner is known. A command_result,
- * after a complaint if it failed. */
+/* Adds these to a connection. If path is NULL, the tables are empty and no owner is known. A command_result,
+ * after a complaint. */
 int page_walk(sqlite3 *db, const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof pages: which tables and indexes the storage is read and written for.
+ * queryprof pages: which tables and indexes cause the reads and writes of the storage.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 
 static const char *by, *limit, *table, *database, *statement, *since, *until, *walked, *format_name;
 
-/* What a row is. */
+/* What one row stands for. */
 static const struct rows {
 	const char *name, *sql, *title;
 	int folds_last;
@@ -87,7 +87,7 @@ struct moment_text {
 	char text[24];
 };
 
-/* The time as a parameter; NULL: not given. check() has seen that it can be read. */
+/* The time as a parameter; NULL: not given. check() has checked that it can be parsed. */
 static const char *read_moment(struct moment_text *to, const char *text, const struct moment_bases *bases)
 {
 	int64_t ns;

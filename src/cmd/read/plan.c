@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof plan: the plans of the statements that are selected, with the time of each node.
+ * queryprof plan: the plans of the selected statements, with the time of each node.
  */
 #include "cmd/line/command.h"
 
@@ -25,7 +25,8 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* Those whose plan is not known, and why. Returns how many, with those that the limit leaves out. */
+/* Prints the statements without a known plan, and the reason. Returns their number, including those beyond
+ * the limit. */
 static int print_missing(sqlite3 *db)
 {
 	sqlite3_stmt *row = NULL;
@@ -68,7 +69,7 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 		print_missing(db);
 		return complain("%s: these runs have no known plan", path);
 	}
-	if (opcodes) /* its sums are made in the same pass over the samples */
+	if (opcodes) /* the same pass over the samples makes its sums */
 		run_sql_prepare(db, sql_plan_opcodes);
 	int result = plan_tree_print(db, type, limit, NULL, &printed);
 	if (!result && !printed) {

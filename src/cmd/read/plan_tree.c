@@ -17,16 +17,16 @@
 #include "store/file/database.h"
 
 #define BAR 8    /* columns */
-#define GAP 2    /* between them */
-#define INDENT 3 /* of a level */
+#define GAP 2    /* columns between them */
+#define INDENT 3 /* columns per level */
 #define DEPTH_MAX 40
 #define DETAIL_MIN 20
 #define DETAIL_MAX 70
 #define TIMES 45 /* columns of the times after a node */
-/* A scan or an index made for the query that takes so much of the time is marked. */
+/* A scan, or an index made for the query, that takes at least this share of the time is marked. */
 #define MARKED_PERCENT 30
-/* So is a look-up without an index that visits so many rows in a run, and so many for one that is returned.
- */
+/* So is a look-up without an index that visits at least this many rows per run, and this many per returned
+ * row. */
 #define VISITED_MIN 1000
 #define VISITED_TIMES 10
 
@@ -34,10 +34,10 @@ struct node {
 	int64_t id, parent;
 	char *detail, *compared;
 	double own, own_square, total, square;
-	double looked;       /* its own, and of the loops inside of it that are no scans */
+	double looked;       /* its own time, and that of inner loops that are not scans */
 	int64_t loops, rows; /* loops -1: not known */
 	int depth;
-	bool is_last[DEPTH_MAX]; /* of its siblings, and so the nodes around it */
+	bool is_last[DEPTH_MAX]; /* among its siblings; the same for each ancestor */
 };
 
 struct child {
@@ -47,12 +47,12 @@ struct child {
 
 struct tree {
 	VECTOR(struct node) nodes;
-	VECTOR(struct child) children; /* by parent, and as the nodes are */
+	VECTOR(struct child) children; /* by parent, then in the order of the nodes */
 	VECTOR(size_t) order;          /* as printed */
 	double whole;
-	double visited, returned; /* steps in whole tables, and rows, in a run; -1: not known */
+	double visited, returned; /* steps in whole tables, and rows, per run; -1: not known */
 	int64_t runs;
-	char *query, *seen; /* the first run's text, and when it was run */
+	char *query, *seen; /* the first run's text and time */
 };
 
 enum {
@@ -88,7 +88,7 @@ static void tree_free(struct tree *tree)
 
 COMPARE_BY_TWO(compare_children, struct child, parent, node)
 
-/* What has no node of its own in the plan stands below the statement, if it has time. False: no memory. */
+/* Time outside the nodes of the plan appears below the statement. False: no memory. */
 static bool find_children(struct tree *tree)
 {
 	bool fine = true;
@@ -116,14 +116,13 @@ static bool is_filter(const struct node *node)
 	return !strncmp(node->detail, "BLOOM FILTER ", 13);
 }
 
-/* The time of min() or max() over a table without an index: SQLite calls it a search, and goes through all
- * rows. */
+/* min() or max() over a table without an index: SQLite calls it a search, but visits all rows. */
 static bool is_search_of_all(const struct node *node)
 {
 	return !strncmp(node->detail, "SEARCH ", 7) && !strstr(node->detail, " USING ");
 }
 
-/* Adds up what is below a node, and puts it in the order. False: no memory. */
+/* Adds up the nodes below one, and puts them in order. False: no memory. */
 static bool insert_below(struct tree *tree, struct node *around, int depth)
 {
 	const int64_t id = around ? around->id : 0;
@@ -159,7 +158,7 @@ static void print_branches(const struct node *node)
 	fputs(node->is_last[node->depth] ? "└─ " : "├─ ", stdout);
 }
 
-/* A damaged file may have any share. */
+/* In a damaged file, a share may have any value. */
 static void print_bar(double share)
 {
 	int eighths = (int)(fmin(fmax(share, 0), 1) * BAR * 8 + 0.5);
@@ -172,7 +171,7 @@ static void print_bar(double share)
 	printf("%*s", BAR - printed, "");
 }
 
-/* Whether the rows come from a part of the statement itself, or from what only the host knows. */
+/* Whether the rows come from a part of the statement itself, or from a source that only the host knows. */
 static bool is_made(const struct tree *tree, const char *name)
 {
 	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
@@ -200,8 +199,8 @@ static size_t count_whole(const struct tree *tree)
 	return count;
 }
 
-/* Rows are counted of the statement, so they say something of a loop that is the only one. SQLite counts the
- * steps from a row to the next one: the first row is one more. */
+/* Rows are counted per statement, so they describe a loop only if it is the only one. SQLite counts the steps
+ * between rows, so the first row adds one. */
 static void write_visited(FILE *to, const struct tree *tree)
 {
 	if (tree->visited >= 1 && count_whole(tree) == 1)
@@ -229,7 +228,7 @@ static void write_mark(FILE *to, const struct tree *tree, const struct node *nod
 	}
 }
 
-/* After what has `used` so many columns of the line, or below it if there is no room. */
+/* Prints the mark after the line's `used` columns, or below the line if it has no room. */
 static void print_mark(const struct tree *tree, const struct node *node, int used)
 {
 	const int room = terminal_width();
@@ -345,7 +344,7 @@ static bool begin_tree(struct tree *tree, sqlite3_stmt *row)
 	return tree->query && tree->seen;
 }
 
-/* `is_only`: no other plan is printed, and no other statement is selected. */
+/* is_only: there is no other plan, and no other selected statement. */
 static void print_heading(const struct tree *tree, const char *title, bool is_only)
 {
 	printf("\n");

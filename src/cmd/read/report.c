@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof report: where the time of the runs that are selected went.
+ * queryprof report: where the time of the selected runs went.
  */
 #include "cmd/line/command.h"
 
@@ -35,9 +35,9 @@
 #include "sql_statement_lines.h"
 #include "store/file/database.h"
 
-#define PART "0.9"          /* of the time, which the first statements make up */
-#define STATEMENTS_MAX "10" /* of them */
-#define PLANS_MAX "3"       /* of several statements */
+#define PART "0.9"          /* the share of the time that the first statements make up */
+#define STATEMENTS_MAX "10" /* statements at most */
+#define PLANS_MAX "3"       /* plans at most, if there are several statements */
 #define FINDINGS_MAX 4
 
 static const char *type_name, *limit, *full, *html, *out_path, *no_text, *no_paths;
@@ -62,10 +62,10 @@ static const struct part {
 	const char *doing;
 	bool is_bare;
 	bool is_sampled;   /* shows samples of one type */
-	const char *needs; /* rows of this, else neither it nor its title is shown; NULL: it always is */
+	const char *needs; /* the part is shown if this has rows; NULL: always */
 	const char *spare;
 } parts[] = {
-	{ NULL, sql_report_samples, NULL, true, false, NULL, NULL }, /* for those that follow */
+	{ NULL, sql_report_samples, NULL, true, false, NULL, NULL }, /* for the parts below */
 	{ NULL, sql_report_query, "reading queries", true, false, NULL, NULL },
 	{ NULL, sql_report_clocks, "adding up", true, false, NULL, NULL },
 	{ "Time, as measured and as sampled", sql_report_times, "adding up", false, false, NULL,
@@ -86,7 +86,7 @@ static const struct part {
 	  "SELECT 1 FROM temp.report_waits", NULL },
 };
 
-/* What the views of sql/report/samples.sql read. */
+/* The columns that the views of sql/report/samples.sql read. */
 static const char samples_read[] =
 	"SELECT trace_type, stack_id, wait, logged, finished, samples, value, spread, longest FROM "
 	"temp.selected_sums;"
@@ -103,7 +103,7 @@ static bool has_rows(sqlite3 *db, const char *sql)
 	return has;
 }
 
-/* What several statements' time went to, in a line each. */
+/* Prints several statements, in a line each with its time. */
 static int print_statements(sqlite3 *db, const struct shown_type *type)
 {
 	const struct sql_parameter parameters[] = {
@@ -168,7 +168,7 @@ static void print_finding(const char *line)
 	putchar('\n');
 }
 
-/* In at most five lines what costs most; nothing if there is no finding. */
+/* Prints the greatest costs in at most five lines; nothing if there is no finding. */
 static int print_findings(sqlite3 *db)
 {
 	int result = finding_list_make(db);
@@ -190,8 +190,8 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	const int64_t planned = plan_tree_statements(db);
 	const bool is_one = statements == 1;
 
-	/* What these need of the samples is summed up in one pass. causes.sql can be prepared when there are
-	 * lines. */
+	/* One pass sums up all that these need of the samples. causes.sql can be prepared once temp.lines
+	 * exists. */
 	int result = finding_list_begin(db);
 	if (statements > 1)
 		run_sql_prepare(db, sql_causes);
@@ -215,7 +215,7 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	return result;
 }
 
-/* Where no CPU time was sampled, wall time is meant. */
+/* If no CPU time was sampled, the default is wall time. */
 static const char *default_type(sqlite3 *db)
 {
 	static const char has_other_samples[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A damaged file may have any parents: a span that is its own ancestor is a root.
+ * A damaged file may have any parents. A span that is its own ancestor becomes a root.
  */
 #include "cmd/read/span_tree.h"
 
@@ -124,7 +124,7 @@ bool span_tree_read_stacks(struct span_tree *tree, sqlite3 *db, const char *sql,
 
 /* --- the tree ------------------------------------------------------------------------------------------ */
 
-/* Whether the span is among the ancestors of `of`, itself included. */
+/* Whether the span is `of` or one of its ancestors. */
 static bool is_ancestor(const struct span *span, const struct span *of)
 {
 	while (of && of != span)
@@ -132,8 +132,8 @@ static bool is_ancestor(const struct span *span, const struct span *of)
 	return of != NULL;
 }
 
-/* A parent begins before its children in all but damaged files: such cannot be their own ancestors. The
- * others are looked at when these are known. */
+/* Except in damaged files, a parent begins before its children, so it cannot be its own ancestor. The others
+ * are checked after all of these are known. */
 static void find_parents(struct span_tree *tree)
 {
 	struct hash_table index = index_spans(tree);
@@ -149,7 +149,7 @@ static void find_parents(struct span_tree *tree)
 	hash_table_free(&index);
 }
 
-/* Backwards, so that each list begins with what began first. */
+/* Backwards, so that each list begins with the child that began first. */
 static void find_children(struct span_tree *tree)
 {
 	for (size_t i = tree->spans.count; i-- > 0;) {
@@ -185,9 +185,9 @@ static int compare_ends(const void *left, const void *right)
 	return a < b ? -1 : 1;
 }
 
-/* Marks, from `first` on, the sibling that ended last of those that ended by `until`, before that
- * the one that ended last of those that ended before it began, and so on: what is in between is
- * the parent's own. The parent does not wait for a child that outlasts it. */
+/* Marks the sibling that ended last by `until`, then the sibling that ended last before that one began, and
+ * so on, from `first`. The time between them is the parent's own. The parent does not wait for a child that
+ * outlasts it. */
 static void mark(struct span *first, int64_t until)
 {
 	VECTOR(struct span *) siblings = { 0 };

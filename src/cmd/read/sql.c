@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof sql: SQL on a trace file. Statements are run here; a person at a terminal
- * gets the system's sqlite3 shell.
+ * queryprof sql: SQL on a trace file. The command runs statements itself; at a terminal without a statement,
+ * it starts the system's sqlite3 shell.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static const struct command_option options[] = {
 /* malloc'ed; NULL after a complaint. */
 static char *read_standard_input(void)
 {
-	/* Memory that is not written to is not there. */
+	/* Untouched memory takes no room. */
 	char *text = malloc(SQL_MAX + 2);
 	size_t size;
 
@@ -51,8 +51,8 @@ static char *read_standard_input(void)
 	return NULL;
 }
 
-/* What untrusted SQL may do. The trace file is open for reading only. This refuses other files (ATTACH, which
- * VACUUM INTO also uses), settings and code. */
+/* What untrusted SQL may do. The trace file is open read-only. This refuses other files (ATTACH, which VACUUM
+ * INTO also uses), settings and code. */
 static int authorize(void *context, int action, const char *what, const char *detail, const char *schema,
                      const char *view)
 {
@@ -77,9 +77,9 @@ static bool is_refused(sqlite3 *db)
 
 /* --- the shell ---------------------------------------------------------------------------- */
 
-/* It opens the file read-only and reads its first commands from a descriptor: they load the library for its
- * functions, put this version's views before the file's as temporary ones, and set the mode. They come after
- * the person's ~/.sqliterc. */
+/* The shell opens the file read-only and reads its first commands from a descriptor, after the user's
+ * ~/.sqliterc. They load the library for its functions, create this version's views as temporary ones, which
+ * precede the file's, and set the mode. */
 
 static const char *const modes[] = {
 	[OUTPUT_TABLE] = "box",
@@ -136,14 +136,14 @@ static int write_commands(FILE *to, sqlite3 *db, enum output_format format)
 	write_load(to);
 	/* The file may come from a stranger. */
 	fputs("PRAGMA trusted_schema = OFF;\nPRAGMA cell_size_check = ON;\n.timeout 5000\n", to);
-	/* The settings of database_distrust(); the shell prints what it has set. */
+	/* The settings of database_distrust(). The shell would print what it sets. */
 	fprintf(to, ".output /dev/null\n.dbconfig enable_view off\n.limit length %d\n.output\n",
 	        DATABASE_VALUE_MAX);
 	fprintf(to, ".mode %s\n.headers on\n", modes[format]);
 	return write_temporary_schema(to, db);
 }
 
-/* The descriptor with the commands; -1 after a complaint. */
+/* A descriptor with the commands; -1 after a complaint. */
 static int make_commands(const char *path, enum output_format format)
 {
 	sqlite3 *db = trace_file_open(path);
@@ -162,7 +162,7 @@ static int make_commands(const char *path, enum output_format format)
 	return code || !to ? -1 : fd;
 }
 
-/* Becomes the system's sqlite3 shell. Returns only when that fails: COMMAND_FAILED after a complaint. */
+/* Executes the system's sqlite3 shell. Returns only if that fails: COMMAND_FAILED after a complaint. */
 static int become_shell(const char *path, enum output_format format)
 {
 	char read[64], *uri = trace_file_uri(path);
@@ -187,7 +187,7 @@ static int become_shell(const char *path, enum output_format format)
 
 /* --- the command -------------------------------------------------------------------------- */
 
-/* One argument is the file, unless it can only be SQL. */
+/* A single argument is the file, unless it can only be SQL. */
 static bool is_sql(const char *word)
 {
 	return strchr(word, ' ') && access(word, F_OK) != 0;

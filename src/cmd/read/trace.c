@@ -17,9 +17,9 @@
 
 #define BAR_MAX 32 /* columns */
 #define BAR_MIN 10
-#define TIMES 45      /* columns of what stands before the name, without the bar */
+#define TIMES 45      /* columns before the name, without the bar */
 #define INDENT_MAX 40 /* levels */
-#define FOLD_FROM 5   /* spans alike in a row that become one line */
+#define FOLD_FROM 5   /* so many similar spans in a row become one line */
 
 static const char *samples, *limit, *all;
 
@@ -32,7 +32,7 @@ static const struct command_option options[] = {
 
 static int bar = BAR_MAX;
 
-/* Names are worth more than the bar is. */
+/* Names are more useful than the bar. */
 static void choose_bar(void)
 {
 	int width = terminal_width(), free = (width - TIMES) / 3;
@@ -43,7 +43,7 @@ static void choose_bar(void)
 
 /* --- lines ------------------------------------------------------------------------------------- */
 
-/* Three figures and a unit, in nine columns. */
+/* Three digits and a unit, in nine columns. */
 static void print_time(int64_t ns)
 {
 	static const struct {
@@ -75,7 +75,7 @@ static void print_bar(const struct span_tree *tree, int64_t start, int64_t end, 
 	printf("%*s| ", bar - to, "");
 }
 
-/* Prints as much of the line's own text as the terminal has room for. */
+/* Prints as much of the line's own text as fits the terminal. */
 static void print_text(const char *text, int used)
 {
 	terminal_print_cut(text, strlen(text), terminal_room(used), false);
@@ -90,7 +90,7 @@ static void print_stacks(const struct span *span, int indent)
 	}
 }
 
-/* `count` spans alike, from this one on, that last `lasted` in all. */
+/* Prints `count` similar spans, beginning with this one, which last `lasted` in total. */
 static void print_span(const struct span_tree *tree, const struct span *span, size_t count, int64_t lasted,
                        int64_t end)
 {
@@ -123,7 +123,7 @@ static void print_span(const struct span_tree *tree, const struct span *span, si
 		print_stacks(span, indent + 2);
 }
 
-/* Siblings behind the span that are like it and have no children, itself counted. */
+/* The number of similar siblings without children in a row, from this span on. */
 static size_t count_alike(const struct span *span)
 {
 	size_t count = 0;

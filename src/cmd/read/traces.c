@@ -46,19 +46,19 @@ static int check(char **argv)
 		&(struct selection){ .since = since, .until = until, .min_duration = min_duration });
 }
 
-/* The nanoseconds of an option as a parameter; NULL: it is not given. `bases` NULL: a duration. */
+/* The nanoseconds of an option as a parameter; NULL: not given. bases NULL: a duration. */
 static const char *read_time(char text[24], const char *given, const struct moment_bases *bases)
 {
 	int64_t ns;
 
-	/* check() has seen that it can be read. */
+	/* check() has checked that it can be parsed. */
 	if (!given || !(bases ? moment_parse(given, bases, &ns) : moment_parse_duration(given, &ns)))
 		return NULL;
 	snprintf(text, 24, "%lld", (long long)ns);
 	return text;
 }
 
-/* When the file's first trace began, and its last. */
+/* When the file's first and last traces began. */
 static struct moment_bases find_bases(sqlite3 *db)
 {
 	struct timespec now;

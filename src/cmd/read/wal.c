@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof wal: how large the WALs were, what kept checkpoints from emptying them, and who paid for
+ * queryprof wal: the sizes of the WALs, what kept checkpoints from emptying them, and which statements ran
  * checkpoints.
  */
 #include <stdio.h>

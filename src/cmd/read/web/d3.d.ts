@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the page uses of two packages that have no types. */
+/* The page's part of two packages that have no types. */
 declare module "d3-flame-graph" {
 	export interface Frame<Datum> { data: Datum; highlight?: boolean }
 

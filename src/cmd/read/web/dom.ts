@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements of the page. Everything from the file becomes text here: there is no way from a string to markup.
+ * Elements of the page. All that comes from the file becomes text: no function turns a string into markup.
  */
 import { type Cell, oneLine, sorted } from "./format.ts";
 
@@ -31,7 +31,7 @@ async function copy(text: string): Promise<boolean> {
 	}
 }
 
-/* Says on the button whether the text was copied. */
+/* Shows on the button whether the text was copied. */
 export function copyButton(text: string, what: string): HTMLElement {
 	const button = element("button", { type: "button", "aria-label": `Copy ${what}` }, "Copy");
 	button.addEventListener("click", async () => {
@@ -45,7 +45,7 @@ export function link(statement: string, text: string): HTMLElement {
 	return element("a", { href: `#statement=${statement}` }, text);
 }
 
-/* A bar for an eye; what it shows is in a cell next to it. */
+/* Only visible; an adjacent cell has the value as text. */
 export function bar(share: number): HTMLElement {
 	const made = element("span", { class: "bar", "aria-hidden": "true" });
 	made.style.width = `${Math.max(0, Math.min(100, share))}%`;
@@ -54,13 +54,13 @@ export function bar(share: number): HTMLElement {
 
 export interface Column<Row> {
 	title: string;
-	key?: (row: Row) => Cell; /* by which the table can be sorted */
+	key?: (row: Row) => Cell; /* the value by which the table can be sorted */
 	is_number?: boolean;
 	kind?: string; /* a class */
 	show: (row: Row) => Child;
 }
 
-/* A table that its reader can sort. It keeps its order when it is drawn again, by its name. */
+/* A table that the reader can sort. Its name identifies it, so it keeps its order when it is drawn again. */
 const orders = new Map<string, { column: number; descending: boolean }>();
 
 export function table<Row>(name: string, caption: string, columns: Column<Row>[], rows: readonly Row[]): HTMLElement {
@@ -73,7 +73,7 @@ export function table<Row>(name: string, caption: string, columns: Column<Row>[]
 			element("td", { class: [column.is_number ? "number" : "", column.kind ?? ""].join(" ").trim() }, column.show(row))))));
 	};
 	columns.forEach((column, at) => {
-		/* A column of bars shows what the one before it says. */
+		/* A column of bars repeats the values of the one before it. */
 		const head = column.title ? element("th", { scope: "col", class: column.is_number ? "number" : "" }) : element("td");
 		if (column.key) {
 			const button = element("button", { type: "button" }, column.title);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flame graph of all statements or of one. What is chosen stays so when the panel is drawn again.
+ * The flame graph of one or all statements. Choices are kept when the panel is drawn again.
  */
 import flamegraph, { type FlameGraph, type Frame } from "d3-flame-graph";
 import { select } from "d3-selection";
@@ -35,7 +35,7 @@ function makeChart(root: Branch, details: HTMLElement): FlameGraph<Branch> {
 		.setColorMapper(color);
 }
 
-/* The chart is as wide as its place, which is known when the page has laid it out. */
+/* The chart takes the width of its place, which is known after the page's layout. */
 function drawWhenPlaced(place: HTMLElement, chart: FlameGraph<Branch>, root: Branch, search: () => void): void {
 	let width = 0;
 	new ResizeObserver(() => {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers in words, the order of tables, and the tree of a plan. Nothing of a browser is in it, so tests run it in node.
+ * Numbers in words, the order of tables, and the tree of a plan. It needs no browser, so tests run it in
+ * node.
  */
 import type { Known, PlanNode } from "./data.ts";
 
-/* Units as the command prints them. */
+/* In the units that the command prints. */
 export function duration(ms: Known): string {
 	if (ms === null || !Number.isFinite(ms))
 		return "not known";
@@ -18,7 +19,7 @@ export const percent = (number: Known): string => number === null ? "not known" 
 
 export const megabytes = (number: number): string => number >= 100 || number === 0 ? `${number.toFixed(0)} MB` : number >= 1 ? `${number.toFixed(1)} MB` : `${(number * 1000).toFixed(0)} kB`;
 
-/* "2026-11-28 10:02:03", in UTC, as the command prints it. */
+/* "2026-11-28 10:02:03", in UTC, like the command. */
 export function moment(ms: Known): string {
 	const date = new Date(ms ?? NaN);
 	return Number.isNaN(date.getTime()) ? "not known" : date.toISOString().slice(0, 19).replace("T", " ");
@@ -29,12 +30,13 @@ export const oneLine = (text: string, most: number): string => {
 	return line.length > most ? line.slice(0, most - 1) + "…" : line;
 };
 
-/* Those that are there. */
+/* The parts that are not empty. */
 export const words = (...parts: (string | null | false | undefined)[]): string => parts.filter(Boolean).join(", ");
 
 export type Cell = string | number | null;
 
-/* Sorted by one of the cells, what is not known last, whatever the direction; else in the order that they had. */
+/* Sorted by one of the cells; unknown values come last in both directions, and equal ones keep their
+ * order. */
 export function sorted<Row>(rows: readonly Row[], cell: (row: Row) => Cell, descending: boolean): Row[] {
 	return rows.map((row, place) => ({ row, place, key: cell(row) })).sort((a, b) => {
 		if (a.key === null || b.key === null)
@@ -49,8 +51,9 @@ export interface Tree { plan: number; runs: number; seen: string; whole_ms: numb
 
 const DEPTH_MAX = 200;
 
-/* The nodes of one plan in the order of the tree, with the sums of what is below each. A node whose parent is missing is at the top,
- * and in a damaged file one that is its own ancestor or too deep. Shares are of the time of all nodes. */
+/* The nodes of one plan in the order of the tree, with the sums of those below each. A node without its
+ * parent is at the top; so is, in a damaged file, a node that is its own ancestor or too deep. Shares are of
+ * the time of all nodes. */
 function makeTree(rows: PlanNode[]): Tree {
 	const byNode = new Map(rows.map((row) => [row.node, row]));
 	const children = new Map<number, PlanNode[]>();
@@ -91,7 +94,8 @@ export function plans(rows: readonly PlanNode[], statement: string): Tree[] {
 	return [...byPlan.values()].map(makeTree);
 }
 
-/* What an address after "#" asks for: a panel, or "statement=" or "flame=" and the number of one. */
+/* The target of the address after "#": a panel, or "statement=" or "flame=" with the number of a
+ * statement. */
 export function view(hash: string, panels: readonly string[]): { panel: string; statement: string } {
 	const [name = "", value = ""] = hash.replace(/^#/, "").split("=", 2);
 	if ((name === "statement" || name === "flame") && /^[0-9a-f]{16}$/.test(value))
@@ -99,10 +103,10 @@ export function view(hash: string, panels: readonly string[]): { panel: string; 
 	return { panel: panels.includes(name) ? name : panels[0]!, statement: "" };
 }
 
-/* A word of a command line for the shell. */
+/* A word of a command line, quoted for the shell. */
 export const shellWord = (word: string): string => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
-/* A place between two limits, from 0 to 1, on a scale of powers. */
+/* A position from 0 to 1 between two limits, on a logarithmic scale. */
 export function place(value: number, least: number, most: number): number {
 	return most > least ? Math.log(Math.max(value, least) / least) / Math.log(most / least) : 0.5;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page: its data, which are in the file or come from the server, and the panel that the address names.
+ * The page: its data, which are in the file or come from the server, and the panel in its address.
  */
 import "./page.css";
 import type { Data, Now } from "./data.ts";
@@ -14,7 +14,7 @@ import { showTimeline } from "./timeline.ts";
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 const embedded = JSON.parse(byId("data").textContent ?? "null") as Data | null;
 const isLive = embedded === null;
-/* A page that is a file cannot know what runs now, so its first panel is another one. */
+/* A page in a file cannot know what runs now, so another panel comes first. */
 const panels: readonly string[] = isLive ? PANELS : PANELS.slice(1).concat(PANELS.slice(0, 1));
 
 let data: Data | null = embedded, now: Now | null = null;
@@ -46,7 +46,8 @@ function show(): void {
 	focusable()[focus]?.focus({ preventScroll: true });
 }
 
-/* What the keyboard can reach in the panel. A panel that is drawn again keeps the focus at its place. */
+/* The elements of the panel that the keyboard reaches. A panel that is drawn again keeps the focus at its
+ * place. */
 const focusable = (): HTMLElement[] => [...byId("view").querySelectorAll<HTMLElement>("a, button, input, select, [tabindex='0']")];
 
 const say = (text: string): void => {
@@ -54,7 +55,7 @@ const say = (text: string): void => {
 		byId("state").textContent = text;
 };
 
-/* Not while somebody types, or has selected text to copy. */
+/* Whether the reader types, or has selected text to copy. */
 const isBusy = (): boolean => document.activeElement instanceof HTMLInputElement || document.activeElement instanceof HTMLSelectElement || !(getSelection()?.isCollapsed ?? true);
 
 let isLoading = false;

@@ -180,7 +180,7 @@ export function showStatement(data: Data, id: string): (HTMLElement | SVGElement
 
 /* --- pages --------------------------------------------------------------------------------------------- */
 
-/* The bytes of one b-tree over time: a part with more of them is darker. */
+/* The bytes of one b-tree over time: the more bytes, the darker the cell. */
 function showCells(tree: PageTree): SVGElement {
 	const SIZE = 10, cells = tree.cells.split(",").map(Number);
 	return drawing("svg", { viewBox: `0 0 ${cells.length * SIZE} ${SIZE}`, class: "cells", role: "img",

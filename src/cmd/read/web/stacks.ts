@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as a tree, and the sums of their functions. Nothing of a browser is in it, so tests run it in node.
+ * Stacks as a tree, and the sums of their functions. It needs no browser, so tests run it in node.
  */
 import type { Func, Stack } from "./data.ts";
 
@@ -12,7 +12,7 @@ function typesOf(time: Time, stacks: readonly Stack[]): readonly string[] {
 	return { cpu: ["CPU"], wall: isReal ? ["Real"] : ["CPU", "OffCPU"], waits: ["OffCPU"] }[time];
 }
 
-/* What has samples. */
+/* The times that have samples. */
 export function times(stacks: readonly Stack[]): Time[] {
 	const types = new Set(stacks.map((stack) => stack.trace_type));
 	return (["wall", "cpu", "waits"] as const).filter((time) => typesOf(time, stacks).some((type) => types.has(type)));
@@ -30,7 +30,7 @@ function child(of: Branch, name: string, module: string): Branch {
 export interface Chosen {
 	time: Time;
 	statement: string; /* "": all */
-	all: boolean; /* also the frames outside SQLite and queryprof's own */
+	all: boolean; /* also frames outside SQLite and queryprof's own */
 }
 
 function chooseStacks(stacks: readonly Stack[], { time, statement }: Chosen): Stack[] {
@@ -42,12 +42,12 @@ const UNKNOWN: Func = { function: "not known", module: "" };
 
 const isSqlite = ({ module, function: name }: Func): boolean => /^libsqlite3\b/.test(module) || name.startsWith("sqlite3_");
 const isOwn = ({ module, function: name }: Func): boolean => /^libqueryprof\b/.test(module) || /^(queryprof|qp)_/.test(name);
-/* The command adds the place of the program's own functions. */
+/* The command adds the source line to the program's own functions. */
 const isProgram = ({ function: name }: Func): boolean => / \(.+:\d+\)$/.test(name);
 
 const OUTSIDE: Func = { function: "frames outside SQLite", module: "" };
 
-/* What is between the root and the program's functions or SQLite is one frame. */
+/* The frames between the root and the program's functions or SQLite become one frame. */
 function folded(path: Func[]): Func[] {
 	const first = path.findIndex((frame) => isSqlite(frame) || isProgram(frame));
 	const inside = (first > 0 ? path.slice(first) : path).filter((frame) => !isOwn(frame));
@@ -62,7 +62,7 @@ function framesOf(stack: Stack, functions: readonly Func[]): Func[] {
 	return frames.length ? frames : [{ function: "(other stacks)", module: "" }];
 }
 
-/* Under the root the statements if all are chosen, and on top of each its stacks. */
+/* If all statements are chosen, they are the root's children; each has its stacks as a tree. */
 export function makeTree(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen, nameOf: (statement: string) => string): Branch {
 	const root: Branch = { name: chosen.statement ? nameOf(chosen.statement) : "all statements", module: "", value: 0, self: 0, children: new Map() };
 	for (const stack of chooseStacks(stacks, chosen)) {
@@ -80,7 +80,7 @@ export function makeTree(stacks: readonly Stack[], functions: readonly Func[], c
 
 export interface FunctionSum { function: string; module: string; self: number; total: number }
 
-/* Each function is counted once a stack. */
+/* Counts each function once per stack. */
 export function sumFunctions(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen): FunctionSum[] {
 	const sums = new Map<string, FunctionSum>();
 	for (const stack of chooseStacks(stacks, chosen).filter((one) => one.frames !== null)) {
@@ -98,7 +98,7 @@ export function sumFunctions(stacks: readonly Stack[], functions: readonly Func[
 	return [...sums.values()].sort((a, b) => b.self - a.self || b.total - a.total);
 }
 
-/* A hue for each module, the same on every page, whatever its version is; none for what is no code. */
+/* A hue for each module, the same on every page and for every version of it; null if it is not code. */
 export function hue(module: string): number | null {
 	let hash = 1150831;
 	for (const letter of module.replace(/\.so\..*/, ".so"))

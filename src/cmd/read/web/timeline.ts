@@ -13,7 +13,7 @@ interface Span { from: number; to: number }
 const endOf = (run: Lane): number => run.at_ms + run.open_ms;
 const laneOf = (run: Lane): string => `${run.process_id} ${run.thread_id}`;
 
-/* Half or more of its time in SQLite decides. */
+/* Locks or waits count if they took at least half of its time in SQLite. */
 function kindOf(run: Lane): string {
 	return 2 * run.lock_ms >= run.wall_ms && run.lock_ms > 0 ? "locked" : 2 * run.wait_ms >= run.wall_ms && run.wait_ms > 0 ? "waiting" : 2 * run.wall_ms < run.open_ms ? "outside" : "running";
 }
@@ -45,7 +45,7 @@ function draw(runs: readonly Lane[], shown: Span, textOf: (run: Lane) => string,
 	picture.addEventListener("pointerup", (event) => {
 		const from = begun === null ? 0 : Math.min(begun, at(event)), to = begun === null ? 0 : Math.max(begun, at(event));
 		begun = null;
-		/* Less is a click on a run. */
+		/* A smaller selection is a click on a run. */
 		if (to - from > (shown.to - shown.from) / 100)
 			zoom({ from, to: Math.max(to, from + LEAST_MS) });
 	});
