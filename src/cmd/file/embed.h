@@ -4,6 +4,6 @@
  */
 #pragma once
 
-/* Puts names and lines into the file; others may keep it locked for so many seconds. A
- * command_result, after a complaint. */
+/* Puts names and lines into the file. patience: how many seconds others may keep it locked. A command_result,
+ * after a complaint. */
 int embed_file(const char *path, int patience);

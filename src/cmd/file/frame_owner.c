@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame is known by its name where code has no module, as that of a just-in-time compiler, and by its
- * module where an interpreter or a driver is a file of its own. What is in neither list is taken for the
- * program's: a frame too many costs a line, and one too few is what its reader looks for.
+ * A frame is recognized by its name if the code has no module, like that of a just-in-time compiler, and by
+ * its module if an interpreter or a driver is a separate file. Frames in neither list count as the program's:
+ * a superfluous frame costs a line, but a missing one may be the one that the reader looks for.
  */
 #include "cmd/file/frame_owner.h"
 
@@ -18,7 +18,7 @@ static const char *const modules[] = {
 	"deno",          "nodejs",        "libnode*",      "[[]vdso]",
 };
 
-/* Of functions, as patterns. */
+/* Patterns of functions. */
 static const char *const functions[] = {
 	"sqlite3*",
 	"_start",
@@ -72,7 +72,7 @@ static const char *const functions[] = {
 	"py::*/lib/python[23]*",
 };
 
-/* Of sources: libraries of languages, and packages that others wrote. */
+/* Patterns of sources: libraries of languages, and third-party packages. */
 static const char *const files[] = {
 	"*/node_modules/*", "node:*",          "*/site-packages/*", "*/.cargo/registry/*", "/rustc/*",
 	"*/go/pkg/mod/*",   "*/go/src/*",      "*/sqlite3.c",       "sqlite3.c",           "*/go-sqlite3/*",

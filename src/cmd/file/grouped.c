@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's GROUP BY sorts, which takes a microsecond a row and more; a table of hashes takes a tenth.
+ * SQLite's GROUP BY sorts, which takes a microsecond or more per row; a hash table takes a tenth of that.
  */
 #include "cmd/file/grouped.h"
 
@@ -13,20 +13,22 @@
 
 #define COLUMNS_MAX 63
 #define WORD_BITS 64
-/* Of rows of the source: they fit into the processor's cache, and the threads seldom wake each other. */
+/* Rows of the source: few enough for the processor's cache, many enough that the threads seldom wake each
+ * other. */
 #define BLOCK_ROWS (4 * TALLY_ROWS_MAX)
 #define BLOCKS 4
 
 /* The bits of a group's words that hold the value of a column. */
 struct place {
-	uint8_t word, shift, bits; /* 0 bits: nowhere */
+	uint8_t word, shift, bits; /* 0 bits: no value */
 };
 
 /* The sums by some key columns. Keys that need few bits share words. */
 struct grouping {
 	uint64_t used; /* bits of columns */
 	bool is_made;
-	const struct grouping *source; /* its groups have what these sum up; NULL: the table's source */
+	const struct grouping
+		*source; /* has the groups that this one sums up; NULL: reads the table's source */
 	struct tally groups;
 	size_t key_count, sum_count, real_count, sums_count;
 	uint8_t keys[COLUMNS_MAX]; /* columns */
@@ -37,7 +39,8 @@ struct grouping {
 struct grouped {
 	const struct grouped_table *table;
 	void *own;
-	struct helper_thread *adding; /* rows of the source to the groupings; NULL: it is not being read */
+	struct helper_thread
+		*adding; /* adds rows of the source to the groupings; NULL: the source is not being read */
 	VECTOR(struct grouping *) all;
 };
 _Static_assert(sizeof(struct grouped) <= GROUPED_SIZE, "GROUPED_SIZE");
@@ -120,7 +123,7 @@ static struct grouping *make_grouping(const struct grouped_table *table, uint64_
 	return grouping;
 }
 
-/* The used columns of kinds up to that one. */
+/* The used columns whose kind is at most that one. */
 static uint64_t keys_of(const struct grouped_table *table, uint64_t used, enum grouped_kind last)
 {
 	uint64_t keys = 0;
@@ -131,7 +134,7 @@ static uint64_t keys_of(const struct grouped_table *table, uint64_t used, enum g
 	return keys;
 }
 
-/* The one that has these columns, and no other key. NULL: none. */
+/* The grouping with exactly these key columns, and at least these sums. NULL: none. */
 static struct grouping *find_grouping(const struct grouped *grouped, uint64_t used)
 {
 	const uint64_t keys = keys_of(grouped->table, used, GROUPED_TEXT);
@@ -145,7 +148,7 @@ static struct grouping *find_grouping(const struct grouped *grouped, uint64_t us
 	return NULL;
 }
 
-/* One with these columns at least, and no other key. False: no memory. */
+/* Adds one with at least these columns, but no other key. False: no memory. */
 static bool add_grouping(struct grouped *grouped, uint64_t used)
 {
 	const uint64_t keys = keys_of(grouped->table, used, GROUPED_TEXT);
@@ -174,7 +177,7 @@ static uint64_t needed_for(const struct grouped_table *table, uint64_t used)
 	return used & table->following ? (used & ~table->following) | UINT64_C(1) << table->base : used;
 }
 
-/* Without memory for it now it is asked for again when it is read. */
+/* If there is no memory now, the read asks for it again. */
 void grouped_ask(void *data, void *memory, uint64_t used)
 {
 	struct grouped *grouped = memory;
@@ -185,8 +188,8 @@ void grouped_ask(void *data, void *memory, uint64_t used)
 
 /* --- adding ------------------------------------------------------------------------------------------- */
 
-/* Turns a value into a word of which the largest counts, and back. 0, which a group begins with, is less than
- * all others. */
+/* Converts a value to a word of which the largest counts, and back. 0, the initial value of a group, is less
+ * than all others. */
 static int64_t swap_order(int64_t value, enum grouped_kind kind)
 {
 	const uint64_t order = (uint64_t)value ^ (uint64_t)INT64_MIN;
@@ -194,7 +197,7 @@ static int64_t swap_order(int64_t value, enum grouped_kind kind)
 	return (int64_t)(kind == GROUPED_LEAST ? ~order : order);
 }
 
-/* The value of a column in a group, as rows have it. */
+/* The value of a column in a group, as in rows. */
 static int64_t value_of(const struct grouping *grouping, const enum grouped_kind *kinds, const int64_t *words,
                         size_t column)
 {
@@ -228,7 +231,7 @@ static void add_words(const struct grouping *grouping, const enum grouped_kind *
 	}
 }
 
-/* At most TALLY_ROWS_MAX rows. False: no memory. */
+/* Adds at most TALLY_ROWS_MAX rows. False: no memory. */
 static bool add_rows(struct grouping *grouping, const struct grouped_table *table, const int64_t *first,
                      size_t count)
 {
@@ -253,7 +256,7 @@ static bool add_rows(struct grouping *grouping, const struct grouped_table *tabl
 	return true;
 }
 
-/* To all that are made of the source. False: no memory. */
+/* Adds the rows to all groupings that read the source. False: no memory. */
 static bool add_to_all(void *context, const void *first, size_t count)
 {
 	const struct grouped *grouped = context;
@@ -275,7 +278,7 @@ int64_t *grouped_add(struct grouped *grouped)
 	return helper_thread_add(grouped->adding);
 }
 
-/* Whether there is one that has these columns, and no others that follow. */
+/* Whether a grouping with these columns, but none that follow, is made. */
 static bool is_made(const struct grouped *grouped, uint64_t needed)
 {
 	for (size_t i = 0; i < grouped->all.count; i++) {
@@ -287,7 +290,7 @@ static bool is_made(const struct grouped *grouped, uint64_t needed)
 	return false;
 }
 
-/* Tables whose keys differ only in columns of few values are derived from one table that has all of these
+/* Groupings whose keys differ only in columns of few values are derived from one grouping with all of these
  * keys. False: no memory. */
 static bool add_common(struct grouped *grouped)
 {
@@ -311,7 +314,7 @@ static bool add_common(struct grouped *grouped)
 	return true;
 }
 
-/* The one with the fewest columns that has those of this one and others. NULL: none. */
+/* The other grouping with the fewest columns among those from which this one follows. NULL: none. */
 static const struct grouping *find_source(const struct grouped *grouped, const struct grouping *grouping)
 {
 	const uint64_t needed = needed_for(grouped->table, grouping->used);
@@ -339,7 +342,7 @@ static int64_t value_in(const struct grouped *grouped, const struct grouping *so
 	                                               value_of(source, table->kinds, words, table->base));
 }
 
-/* Of its source, which is made. False: no memory. */
+/* Sums up the groups of its source, which is made. False: no memory. */
 static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
 {
 	const struct grouped_table *table = grouped->table;
@@ -364,8 +367,8 @@ static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
 	return fine;
 }
 
-/* Fills the tables that are derived from others. A source has more columns than they have, so it is never
- * derived from one of them. An SQLite result. */
+/* Fills the groupings that are derived from others. A source has more columns than a grouping made of it, so
+ * there is no cycle. An SQLite result. */
 static int sum_up_all(sqlite3 *db, struct grouped *grouped)
 {
 	bool is_complete, is_following = false;
@@ -395,7 +398,7 @@ static int sum_up_all(sqlite3 *db, struct grouped *grouped)
 	return SQLITE_OK;
 }
 
-/* Reads the source, if one is made of it. An SQLite result. */
+/* Reads the source, if any grouping needs it. An SQLite result. */
 static int make_of_source(sqlite3 *db, struct grouped *grouped)
 {
 	uint64_t used = 0;
@@ -423,7 +426,7 @@ static int make_of_source(sqlite3 *db, struct grouped *grouped)
 	return code;
 }
 
-/* Makes all groupings that were asked for and are not made, in one pass over the source. An SQLite result. */
+/* Makes all requested groupings that are missing, in one pass over the source. An SQLite result. */
 static int make_all(sqlite3 *db, struct grouped *grouped)
 {
 	int code = SQLITE_NOMEM;
@@ -452,7 +455,7 @@ int grouped_make(sqlite3 *db, void *data, void *memory, void *rows, uint64_t use
 	int code = !grouping ? SQLITE_NOMEM : grouping->is_made ? SQLITE_OK : make_all(db, grouped);
 	if (code == SQLITE_ERROR)
 		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
-	/* One that was not made may have been replaced by one with more columns. */
+	/* A grouping with more columns may have replaced one that was not made. */
 	if (!code)
 		*(const struct grouping **)rows = find_grouping(grouped, used);
 	return code;

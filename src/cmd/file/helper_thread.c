@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring of blocks of items. Two semaphores count the free and the full blocks: the caller waits for a free
- * one, the thread for a full one.
+ * A ring of blocks of items. Two semaphores count the free and the full blocks. The caller waits for a free
+ * block, the thread for a full one.
  */
 #include "cmd/file/helper_thread.h"
 
@@ -20,8 +20,8 @@ struct helper_thread {
 	bool has_thread;
 	sem_t free, full;
 	size_t *counts;        /* of items, by block; 0: the end */
-	size_t filled, worked; /* blocks so far, of the caller and of the thread */
-	char *block;           /* that is being filled, with `count` items */
+	size_t filled, worked; /* blocks that the caller filled, and that the thread finished */
+	char *block;           /* being filled, with `count` items */
 	size_t count;
 	bool has_failed; /* atomic */
 	int error;       /* of the work */
@@ -48,7 +48,7 @@ static void work_on_next(struct helper_thread *thread)
 	    thread->work(thread->context, block_at(thread, at), thread->counts[at % thread->blocks]))
 		return;
 	thread->error = errno;
-	/* Relaxed: who reads `error` has waited for the block. */
+	/* Relaxed, because a reader of `error` has waited for the block. */
 	__atomic_store_n(&thread->has_failed, true, __ATOMIC_RELAXED);
 }
 
@@ -82,9 +82,9 @@ struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t
 	thread->work = work;
 	thread->context = context;
 	thread->block = thread->items;
-	sem_init(&thread->free, 0, (unsigned)blocks - 1); /* and the one that is being filled */
+	sem_init(&thread->free, 0, (unsigned)blocks - 1); /* one is being filled already */
 	sem_init(&thread->full, 0, 0);
-	sigfillset(&all); /* signals are the caller's */
+	sigfillset(&all); /* only the caller's threads handle signals */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	thread->has_thread = pthread_create(&thread->thread, NULL, run, thread) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -109,7 +109,7 @@ void *helper_thread_add(struct helper_thread *thread)
 {
 	if (thread->count == thread->items_max)
 		hand_over(thread);
-	/* Relaxed: it may be told one item later. */
+	/* Relaxed, because it may learn of the failure one item later. */
 	if (__atomic_load_n(&thread->has_failed, __ATOMIC_RELAXED))
 		return NULL;
 	return thread->block + thread->count++ * thread->item_size;

@@ -19,7 +19,7 @@ bool library_find(const char *name, char *path)
 	command[size] = 0;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		snprintf(folder, sizeof(folder), "%s%s", command, folders[i]);
-		/* The name itself is not resolved: it may be a link to one with a version. */
+		/* The name itself is not resolved, because it may be a link to a versioned file. */
 		if (!realpath(folder, path) || strlen(path) + strlen(name) + 2 > PATH_MAX)
 			continue;
 		strcat(strcat(path, "/"), name);

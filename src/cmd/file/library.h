@@ -7,6 +7,6 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The library of that file name beside the command, as in the build's folder, or where it
- * is installed with it; `path` has room for PATH_MAX. False: in neither place. */
+/* Finds the library next to the command, as in the build's folder, or in its installed place. `path` has room
+ * for PATH_MAX. False: it is in neither. */
 bool library_find(const char *name, char *path);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An entry has the results of the look-ups in one object. It holds as long as each file that they
- * opened is the same, and each that they missed is still missing: debug information that comes
- * later, another archive and a program that was built again make it void. The entry of an
- * object without lines whose names are all read is its whole table of functions, so that the next
- * run's other addresses need no comparison with an archive; other entries are single addresses.
+ * An entry has the results of the look-ups in one object. It is valid as long as each file that they opened
+ * is unchanged, and each file that they missed is still missing: new debug information, another archive or a
+ * rebuilt program invalidates it. If an object has no lines and all its names were read, its entry is the
+ * whole table of functions, so the next run's other addresses need no comparison with an archive. Other
+ * entries are single addresses.
  *
- * Another build of this command has entries of its own. A file that changed just now is left
- * out: it may change again without another time. A cache that is locked, damaged or full is no
- * error: it is left alone, removed, or begun anew.
+ * Another build of this command has entries of its own. A file that changed just now is not cached, because
+ * it may change again with the same time. A cache that is locked, damaged or full is not an error: it is
+ * ignored, removed, or started afresh.
  */
 #include "cmd/file/name_cache.h"
 
@@ -78,19 +78,19 @@ static const char *const statement_sql[STATEMENTS] = {
 
 struct finding {
 	uint64_t address;
-	size_t first, count; /* of the entry's frames */
+	size_t first, count; /* within the entry's frames */
 };
 
 /* One object in this run of the command. */
 struct entry {
-	struct symbol_object object; /* strings are the interner's */
-	const char *key;             /* NULL: not yet begun */
-	int64_t row;                 /* what the cache has of it holds; 0: it has nothing, or that is void */
-	bool has_all;                /* functions that are not there have no name */
-	bool has_lines;              /* so nothing more can come */
-	bool is_unfit;               /* not to be kept: a file changed just now, or it is not all known */
-	char *files;                 /* a line each: its state, a tab, its path */
-	const char *read;            /* `files` as the cache had it */
+	struct symbol_object object; /* the interner owns the strings */
+	const char *key;             /* NULL: not started */
+	int64_t row;                 /* the cache's valid entry; 0: none, or an invalid one */
+	bool has_all;                /* functions that are missing have no name */
+	bool has_lines;              /* the result is final */
+	bool is_unfit;    /* not to be stored: a file changed just now, or not all files are known */
+	char *files;      /* a line each: its state, a tab, its path */
+	const char *read; /* `files` as the cache had it */
 	VECTOR(struct finding) findings;
 	VECTOR(struct symbol_frame) frames;
 };
@@ -114,7 +114,7 @@ static const char *keep_column(struct name_cache *cache, sqlite3_stmt *row, int 
 	return keep(cache, (const char *)sqlite3_column_text(row, column));
 }
 
-/* SQLITE_OK after a statement that gives no row, or an error. */
+/* SQLITE_OK after a statement that returns no row, or an error. */
 static int run(sqlite3_stmt *statement)
 {
 	sqlite3_step(statement);
@@ -123,7 +123,7 @@ static int run(sqlite3_stmt *statement)
 
 /* --- the files that an entry depends on -------------------------------------------- */
 
-/* Describes the file at the path; *is_new when it came or changed just now. */
+/* Describes the file at the path; *is_new: it was created or changed just now. */
 static char *state_of(const char *path, bool *is_new)
 {
 	struct stat file;
@@ -138,7 +138,7 @@ static char *state_of(const char *path, bool *is_new)
 	                   (long long)file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-/* Before the look-up opens it, so that what is read is not older than the state. */
+/* Runs before the look-up opens the file, so the data is never older than the state. */
 static void note_file(void *context, const char *path)
 {
 	struct entry *entry = context;
@@ -191,7 +191,7 @@ static void read_entry(struct name_cache *cache, struct entry *entry)
 	if (sqlite3_step(row) == SQLITE_ROW) {
 		const char *files = keep_column(cache, row, 3);
 		bool has_lines = sqlite3_column_int(row, 2);
-		/* A server may have lines by now. */
+		/* A server may provide lines by now. */
 		if (files && are_as_noted(files) && (has_lines || !debuginfod_is_wanted())) {
 			entry->row = sqlite3_column_int64(row, 0);
 			entry->has_all = sqlite3_column_int(row, 1);
@@ -224,7 +224,7 @@ static struct entry *entry_of(struct name_cache *cache, const struct symbol_obje
 	return entry;
 }
 
-/* 0 after an error: then the entry counts for nothing any more. */
+/* 0 after an error, which also voids the entry. */
 static size_t end_recall(struct entry *entry, sqlite3_stmt *row, size_t count)
 {
 	if (sqlite3_reset(row) == SQLITE_OK)
@@ -300,10 +300,10 @@ size_t name_cache_frames(void *context, const struct symbol_object *object, uint
 
 /* --- storing ----------------------------------------------------------------------- */
 
-/* Where ranges begin and end. */
+/* Begins and ends of ranges. */
 struct extents {
 	VECTOR(uint64_t) list;
-	bool is_short; /* of memory */
+	bool is_short; /* no memory */
 };
 
 static void add_extents(void *context, const char *name, uint64_t start, uint64_t end)
@@ -333,7 +333,7 @@ static int store_function(struct name_cache *cache, int64_t row, uint64_t start,
 	return run(add);
 }
 
-/* The sources' ranges may lie over each other: symbol_name() says which one counts. */
+/* The sources' ranges may overlap; symbol_name() chooses among them. */
 static int store_functions(struct name_cache *cache, const struct entry *entry, int64_t row,
                            const struct extents *extents)
 {
@@ -376,7 +376,7 @@ static int store_frames(struct name_cache *cache, const struct entry *entry, int
 	return code;
 }
 
-/* Whether the cache still has what this run read, and builds on. */
+/* Whether the cache still has the rows that this run read and builds on. */
 static bool is_as_read(struct name_cache *cache, const struct entry *entry)
 {
 	sqlite3_stmt *row = cache->statements[FIND_OBJECT];
@@ -439,7 +439,7 @@ static bool is_full(struct name_cache *cache)
 	return full;
 }
 
-/* Without files no library was there that could read them. */
+/* If no file was opened, no library could read any. */
 static bool is_worth_storing(const struct entry *entry)
 {
 	return entry->findings.count && entry->files && !entry->is_unfit;
@@ -465,8 +465,8 @@ static int store(struct name_cache *cache)
 
 /* --- the file ---------------------------------------------------------------------- */
 
-/* A folder that others can write could have names of theirs. So it is none that anything else makes: the
- * folder queryprof beside it has what builds fetch, and other users may read that. */
+/* If others could write to the folder, they could plant names. So no other program shares it: the folder
+ * queryprof next to it has files that builds fetch, which other users may read. */
 static bool make_private(const char *folder)
 {
 	struct stat status;
@@ -489,7 +489,7 @@ static char *find_file(void)
 		mkdir(above, 0700);
 	folder = above ? text_format("%s/queryprof-names", above) : NULL;
 	if (folder && make_private(folder))
-		file = text_format("%s/names-1.db", folder); /* another form: another number */
+		file = text_format("%s/names-1.db", folder); /* another format gets another number */
 	free(above);
 	free(folder);
 	return file;

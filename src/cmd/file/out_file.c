@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "cmd/line/command.h"
 
-/* For the signals that end this process: half a file would look complete. */
+/* For the signals that end this process, because half a file would look complete. */
 static const char *unfinished;
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 
@@ -24,7 +24,7 @@ static void remove_unfinished(int signal)
 {
 	if (unfinished)
 		unlink(unfinished);
-	raise(signal); /* SA_RESETHAND: this one ends the process */
+	raise(signal); /* SA_RESETHAND: this time, the signal ends the process */
 }
 
 static void catch_signals(void)
@@ -36,7 +36,7 @@ static void catch_signals(void)
 			sigaction(ends[i], &action, NULL);
 }
 
-/* A signal that comes when the file is there, and not yet known as unfinished, waits. */
+/* A signal waits while the file exists but is not yet registered as unfinished. */
 static int make_unfinished(char *path)
 {
 	sigset_t held, was;
@@ -56,19 +56,19 @@ static int make_unfinished(char *path)
 	return fd;
 }
 
-/* It has the trace file's texts of queries, and a new one is as private as that is. */
+/* The file contains the trace file's texts of queries, so a new one is as private. */
 #define NEW_FILE_MODE 0600
 
 static int open_partial(struct out_file *out, const struct stat *old)
 {
-	/* The file that a link names is replaced, not the link. */
+	/* A link's target is replaced, not the link. */
 	out->target = old ? realpath(out->path, NULL) : strdup(out->path);
 	if (!out->target || asprintf(&out->partial, "%s.XXXXXX", out->target) < 0)
 		return -1;
 	int fd = make_unfinished(out->partial);
 	if (fd < 0)
 		return -1;
-	/* mkostemp() has made it with the mode of a new one. */
+	/* mkostemp() has made the file with a new file's mode. */
 	if (old && fchmod(fd, old->st_mode & 07777) != 0) {
 		/* a file system without modes */
 	}
@@ -80,7 +80,7 @@ const char *out_file_name(const char *path)
 	return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
-/* An error that was reported already. */
+/* Discards the output after an error, which has been reported. */
 static void drop_output(void)
 {
 	__fpurge(stdout);
@@ -102,7 +102,7 @@ static bool is_same_file(const char *one, const char *other)
 	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* SQLite's log and its index lie beside the file that a link leads to. */
+/* SQLite's log and its index are next to the target of a link. */
 static bool is_beside(const char *path, const char *source)
 {
 	static const char *const beside[] = { "-wal", "-shm" };
@@ -119,8 +119,8 @@ static bool is_beside(const char *path, const char *source)
 	return is;
 }
 
-/* Exports are large: a sixteenth of the system calls of the usual buffer. One file is open at a time, and
- * stdout has it until the process ends. */
+/* Exports are large, so this saves 15 of 16 system calls. One file is open at a time, and stdout keeps the
+ * buffer until the process ends. */
 static void enlarge_buffer(FILE *stream)
 {
 	static char buffer[1 << 16];
@@ -173,7 +173,7 @@ int out_file_close(struct out_file *out, bool is_whole)
 		error = written ? errno : error;
 		written = false;
 	}
-	/* A process that is ended before this leaves nothing, after it the whole. */
+	/* A process that is killed before this leaves no file; after it, the complete file. */
 	if (written && is_whole && out->partial && rename(out->partial, out->target) != 0) {
 		error = errno;
 		written = false;

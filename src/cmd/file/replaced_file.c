@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See replaced_file.h. A process that is killed in between leaves FILE.old-XXXXXX, a trace file like any
+ * See replaced_file.h. A process that is killed meanwhile leaves FILE.old-XXXXXX, a trace file like any
  * other.
  */
 #include "cmd/file/replaced_file.h"
@@ -15,7 +15,7 @@
 #include "cmd/line/command.h"
 #include "cmd/ui/program.h"
 
-/* The file first: without it, SQLite takes no log for one of another file. */
+/* The file first: without it, SQLite does not use the log for another file. */
 static const char *const ends[] = { "", "-wal", "-shm" };
 #define ENDS (sizeof(ends) / sizeof(ends[0]))
 
@@ -35,7 +35,7 @@ void trace_file_remove(const char *path)
 	}
 }
 
-/* False: errno says why. */
+/* False: errno has the reason. */
 static bool rename_part(const char *from, const char *to, const char *end)
 {
 	char *old_name = text_format("%s%s", from, end), *new_name = text_format("%s%s", to, end);
@@ -52,7 +52,7 @@ static bool rename_part(const char *from, const char *to, const char *end)
 	return fine;
 }
 
-/* A new name beside the file, with an empty file that has it. NULL: errno says why. */
+/* Makes an empty file with a new name next to the file. NULL: errno has the reason. */
 static char *make_name(const char *path)
 {
 	char *name = text_format("%s.old-XXXXXX", path);
@@ -68,7 +68,7 @@ static char *make_name(const char *path)
 	return NULL;
 }
 
-/* Renames the file, then the others, as far as they are there. False: errno says why. */
+/* Renames the file, then the others that exist. False: errno has the reason. */
 static bool set_aside(const char *path)
 {
 	char *aside = make_name(path);
@@ -91,7 +91,7 @@ static bool set_aside(const char *path)
 	return true;
 }
 
-/* The file last: when it is there, all that belongs to it is. */
+/* The file last: when it is back, all that belongs to it is. */
 static void put_back(void)
 {
 	for (size_t i = ENDS; old.aside && i-- > 0;)
@@ -115,7 +115,7 @@ int replaced_file_set_aside(const char *path, const char *given)
 void replaced_file_put_back(void)
 {
 	if (old.aside)
-		trace_file_remove(old.path); /* a log that is left there would count for the old file */
+		trace_file_remove(old.path); /* a remaining log would be applied to the old file */
 	put_back();
 }
 

@@ -22,7 +22,7 @@ const char *run_sql_text(sqlite3_stmt *row, int column)
 	return text ? text : "";
 }
 
-/* What people mistype. */
+/* What users mistype. */
 static const struct {
 	const char *message, *names, *list;
 } mistypes[] = {
@@ -54,7 +54,7 @@ static void complain_of_sql(sqlite3 *db)
 			if (sqlite3_column_text(row, 0))
 				nearest_try(&nearest, (const char *)sqlite3_column_text(row, 0));
 		sqlite3_finalize(row);
-		if (!strcmp(nearest.best, nearest.word)) /* another table's column */
+		if (!strcmp(nearest.best, nearest.word)) /* a column of another table */
 			nearest.best[0] = '\0';
 	}
 	if (nearest.best[0])

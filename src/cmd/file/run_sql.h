@@ -16,13 +16,13 @@ struct sql_parameter {
 
 void run_sql_bind(sqlite3_stmt *statement, const struct sql_parameter *parameters);
 
-/* Runs all statements of `sql` and prints their rows. COMMAND_FAILED after a
- * complaint; it stops there. */
+/* Runs all statements of `sql` and prints their rows. The first error ends it: COMMAND_FAILED after a
+ * complaint. */
 int run_sql(sqlite3 *db, const char *sql, const struct sql_parameter *parameters,
             const struct output *output);
 
-/* Prepares the statements, up to one that cannot be prepared yet, and runs none: for virtual tables that are
- * told what they will be asked (made_table.h). */
+/* Prepares the statements, up to the first that cannot be prepared yet, and runs none, so that virtual tables
+ * know their queries beforehand (made_table.h). */
 void run_sql_prepare(sqlite3 *db, const char *sql);
 
 /* The text of a column, "" if it is NULL. Valid until the next step. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next sample of a thread is mostly of the same run, and numbers of rows mostly have no gaps: these are
- * tried before a search.
+ * A thread's next sample mostly belongs to the same run, and row numbers mostly have no gaps, so these
+ * guesses precede a search.
  */
 #include "cmd/file/selected_samples.h"
 
@@ -30,7 +30,7 @@ struct alike {
 	int64_t program, newest;
 };
 
-/* The opcodes of a program: some of `opcodes`, by address. */
+/* The opcodes of a program: a range of `opcodes`, by address. */
 struct program {
 	size_t first, count;
 	bool is_known;
@@ -41,7 +41,7 @@ struct stacks {
 	VECTOR(int64_t) ids;
 };
 
-/* The columns of the table that are read if a column is wanted that needs them: 0, always. */
+/* The columns of the table, and the wanted columns that need them: 0: always read. */
 #define READ_COLUMNS(COLUMN)                                                                                 \
 	COLUMN(TIME, "timestamp_ns", 0)                                                                      \
 	COLUMN(SERIES, "series", 0)                                                                          \
@@ -74,19 +74,19 @@ struct selected_samples {
 	bool is_all;
 	int64_t first_ns, last_ns;             /* of all runs */
 	VECTOR(struct selected_run) runs;      /* by id */
-	struct selected_run no_run;            /* of samples in none, or in one that is not there */
+	struct selected_run no_run;            /* of samples in no run, or in a missing one */
 	VECTOR(struct selected_series) series; /* by id */
 	struct selected_runs named_runs;       /* while the runs are read, as the next one */
 	VECTOR(struct alike) alike;            /* by program */
-	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label count */
+	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label are selected */
 	struct stacks checkpoint_stacks, spill_stacks;
 	VECTOR(char *) types;
 	struct tally program_numbers; /* by id; from 1 */
-	struct index program_index;   /* by opcodes: a statement's programs mostly have the same */
+	struct index program_index;   /* by opcodes, because a statement's programs mostly have the same */
 	VECTOR(struct program) programs;
 	VECTOR(struct opcode) opcodes;
 	struct tally phases;       /* by stack; 0: not known yet */
-	VECTOR(int8_t) low_phases; /* by stack, where its number is low; 0: not known yet */
+	VECTOR(int8_t) low_phases; /* by stack, for low numbers; 0: not known yet */
 };
 
 struct selected_samples *selected_samples_create(sqlite3 *db)
@@ -284,8 +284,8 @@ static int read_named(struct selected_samples *samples)
 	return code;
 }
 
-/* How many runs come before that number. Without gaps between the numbers it is as far from `near` as the
- * number is. */
+/* The number of runs with smaller ids. If ids have no gaps, the distance from `near` is the difference of the
+ * ids. */
 static size_t find_run(const struct selected_samples *samples, size_t near, int64_t id)
 {
 	const struct selected_run *runs = samples->runs.items;
@@ -302,7 +302,7 @@ static size_t find_run(const struct selected_samples *samples, size_t near, int6
 	return low + SEARCH_COUNT(high - low, i, runs[low + i].id < id);
 }
 
-/* Whether the sample has the label that is asked for. A label in the statement's comment comes first. */
+/* Whether the sample has the wanted label. A label in the statement's comment takes precedence. */
 static bool is_under_label(const struct selected_samples *samples, int64_t comment, int64_t labels)
 {
 	const struct label_set *sets = samples->labels.items;
@@ -317,7 +317,7 @@ static bool is_under_label(const struct selected_samples *samples, int64_t comme
 	return !samples->labels.count;
 }
 
-/* Reads the opcodes of a run's program, unless another run of it was seen before. An SQLite result. */
+/* Reads the opcodes of a run's program, unless an earlier run had the same program. An SQLite result. */
 static int find_opcodes(struct selected_samples *samples, struct selected_run *run)
 {
 	const size_t row = tally_row(&samples->program_numbers, &run->alike);
@@ -352,7 +352,7 @@ static int find_opcodes(struct selected_samples *samples, struct selected_run *r
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Of an opcode's address, or `unknown`. */
+/* The node of an opcode's address, or `unknown`. */
 static int64_t find_node(const struct selected_samples *samples, const struct selected_run *run,
                          int64_t address, int64_t unknown)
 {
@@ -365,7 +365,7 @@ static int64_t find_node(const struct selected_samples *samples, const struct se
 
 /* --- samples ---------------------------------------------------------------------------------------- */
 
-/* NULL: it is not there. */
+/* NULL: it does not exist. */
 static struct selected_series *find_series(struct selected_samples *samples, int64_t id)
 {
 	const size_t at = FIND_PLACE(samples->series, id);
@@ -373,7 +373,7 @@ static struct selected_series *find_series(struct selected_samples *samples, int
 	return at < samples->series.count ? &samples->series.items[at] : NULL;
 }
 
-/* The run of a sample at that time. NULL: it is not selected. */
+/* The run of a sample at that time. NULL: not selected. */
 static struct selected_run *run_of(struct selected_samples *samples, struct selected_series *series,
                                    int64_t id, int64_t time_ns)
 {
@@ -399,7 +399,7 @@ static int set_node(struct selected_samples *samples, struct selected_sample *sa
 	return code;
 }
 
-/* What SQLite did outside of its interpreter. */
+/* SQLite's activity outside of its interpreter. */
 static int read_phase(struct selected_samples *samples, int64_t stack, int64_t *phase)
 {
 	sqlite3_bind_int64(samples->phase_of, 1, stack);
@@ -410,7 +410,7 @@ static int read_phase(struct selected_samples *samples, int64_t stack, int64_t *
 
 #define LOW_STACKS 1000000
 
-/* A stack is looked at once. Phases are small numbers, none of them 0. */
+/* Looks at each stack once. Phases are small numbers, none of them 0. */
 static int set_phase(struct selected_samples *samples, struct selected_sample *sample)
 {
 	const bool is_low = (uint64_t)sample->stack < LOW_STACKS;
@@ -435,7 +435,7 @@ static int set_phase(struct selected_samples *samples, struct selected_sample *s
 	return code;
 }
 
-/* Whether its stack, of CPU time, is one of these. */
+/* Whether it is a sample of CPU time, and its stack is one of these. */
 static bool is_on(const struct stacks *stacks, const struct selected_sample *sample)
 {
 	const int64_t *ids = stacks->ids.items;
@@ -493,7 +493,7 @@ static int take_values(void *context, const int64_t *row)
 	return !code && is_selected && !samples->take(samples->context, &read) ? SQLITE_ABORT : code;
 }
 
-/* The columns that are not needed are not read. */
+/* Reads only the needed columns. */
 static int read_samples(struct selected_samples *samples, unsigned columns)
 {
 	const char *names[COLUMN_COUNT] = { NULL };
@@ -532,7 +532,7 @@ int selected_samples_each(struct selected_samples *samples, unsigned columns,
 		code = sqlite3_prepare_v2(samples->db, "SELECT stackPhase(?)", -1, &samples->phase_of, NULL);
 	if (!code)
 		code = read_samples(samples, columns);
-	/* They are reset, so the connection keeps its message. */
+	/* The statements are reset, so the connection keeps its message. */
 	sqlite3_finalize(samples->opcodes_of);
 	sqlite3_finalize(samples->phase_of);
 	samples->opcodes_of = samples->phase_of = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of the runs that are selected (sql/read/selected.sql: the view selected_samples), in the order
- * of time, for commands that read all of them: what they name is read once, into memory, and a look-up takes
- * tens of ns.
+ * The samples of the selected runs (sql/read/selected.sql: the view selected_samples), in the order of time,
+ * for commands that read all of them. All rows that they name are read into memory once, where a look-up
+ * takes tens of ns.
  */
 #pragma once
 
@@ -11,30 +11,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The nodes of samples outside of the known opcodes; see read/plan_nodes.sql. */
+/* The nodes of samples outside the known opcodes; see read/plan_nodes.sql. */
 enum { NODE_UNKNOWN = -1, NODE_PREPARING = -2 };
 
-/* Row 0 of queries, "no query", is one, too. */
+/* Also row 0 of queries, "no query". */
 struct selected_run {
 	int64_t id, first_ns, last_ns, hash, program, call_stack, statement;
-	int64_t alike;      /* the newest of the programs that are as its own (alike_programs) */
+	int64_t alike;      /* the newest program that is like its own (alike_programs) */
 	int64_t owner;      /* the thread_id of a run that had workers, else -1 */
-	int64_t stepped_ns; /* when its preparation had ended; INT64_MIN: it has none */
+	int64_t stepped_ns; /* when its preparation ended; INT64_MIN: it has none */
 	int32_t comment;
-	uint32_t number;  /* among the selected runs, from 1; 0: of id 0 */
-	uint32_t opcodes; /* the number of its program's, from 1; 0: not read yet */
+	uint32_t number;  /* among the selected runs, from 1; 0: the run with id 0 */
+	uint32_t opcodes; /* the number of its program's opcodes, from 1; 0: not read yet */
 	bool is_logged, is_finished;
 };
 
 struct selected_series {
 	int64_t id, thread, thread_id, period_ns;
-	size_t near;   /* the place of its newest sample's run, or where to look for the next one */
+	size_t near;   /* the index of its newest sample's run, or a hint for the next one */
 	uint32_t type; /* see selected_samples_type() */
 	bool is_cpu, is_wait;
 };
 
-/* Of the columns after `size` those are read that were asked for; the others are 0. phase: the node, or what
- * the stack tells if that is unknown (stackPhase(), see stack_frames.h). */
+/* Columns after `size` are read only if they are requested; the others are 0. phase: the node, or if that is
+ * unknown, what the stack shows (stackPhase(), see stack_frames.h). */
 struct selected_sample {
 	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, phase, context, span;
 	bool is_truncated, is_checkpoint, is_spill;
@@ -58,13 +58,13 @@ enum selected_column {
 
 struct selected_samples;
 
-/* What samples name is read with the first one. NULL: no memory. */
+/* Reads the rows that samples name with the first sample. NULL: no memory. */
 struct selected_samples *selected_samples_create(sqlite3 *db);
 void selected_samples_free(struct selected_samples *samples);
 
-/* Calls `take` for each sample, with those columns, until it returns false. An SQLite result: SQLITE_ABORT
- * if it did; the connection has the message of an error. Runs and series stay until selected_samples_free().
- */
+/* Calls `take` for each sample, with those columns, until it returns false. An SQLite result: SQLITE_ABORT if
+ * `take` returned false; the connection has the message of an error. Runs and series stay until
+ * selected_samples_free(). */
 int selected_samples_each(struct selected_samples *samples, unsigned columns,
                           bool (*take)(void *context, const struct selected_sample *sample), void *context);
 

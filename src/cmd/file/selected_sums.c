@@ -60,17 +60,17 @@ static const char columns[] =
 static const enum grouped_kind kinds[COLUMNS] = {
 	[TRACE_TYPE] = GROUPED_TEXT, [LOGGED] = GROUPED_BIT,   [FINISHED] = GROUPED_BIT,
 	[IS_WORKER] = GROUPED_BIT,   [WAIT] = GROUPED_FEW,     [QUEUED] = GROUPED_BIT,
-	[CHECKPOINT] = GROUPED_BIT,  [SPILL] = GROUPED_BIT, /* others before SAMPLES: GROUPED_KEY */
+	[CHECKPOINT] = GROUPED_BIT,  [SPILL] = GROUPED_BIT, /* other columns before SAMPLES: GROUPED_KEY */
 	[SAMPLES] = GROUPED_SUM,     [VALUE] = GROUPED_SUM,    [SQUARE] = GROUPED_REAL,
 	[SPREAD] = GROUPED_REAL,     [LONGEST] = GROUPED_MOST, [LAST_STACK] = GROUPED_MOST,
 	[STRETCHES] = GROUPED_SUM,   [CHANGES] = GROUPED_SUM,
 };
 
-/* A run has mostly one thread and two types. */
+/* Mostly, a run has one thread and two types. */
 #define STRETCHES_OF_RUN 2
 
 struct stretches_of_run {
-	const struct selected_series *newest[STRETCHES_OF_RUN]; /* NULL: no other */
+	const struct selected_series *newest[STRETCHES_OF_RUN]; /* NULL: no more */
 };
 
 struct stack_shape {
@@ -88,7 +88,7 @@ struct source {
 	bool has_stretches;
 };
 
-/* A stretch for which there is no room with the run. False: no memory. */
+/* A stretch that has no slot in its run. False: no memory. */
 static bool set_other_stretch(struct source *source, const struct selected_sample *sample, int64_t *row)
 {
 	const struct selected_series *series = sample->series;
@@ -176,7 +176,7 @@ static bool uses(uint64_t used, enum column column)
 	return used >> column & 1;
 }
 
-/* The columns of the samples that these need. */
+/* The columns of samples that the used columns need. */
 static unsigned needed_columns(uint64_t used)
 {
 	return (uses(used, STACK_ID) || uses(used, PHASE) ? SELECTED_STACK : 0) |

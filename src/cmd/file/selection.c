@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which runs a command is about: the options that queries, report, plan, export and diff
- * share, and the runs of a file that they select (sql/read/select_runs.sql).
+ * Which runs a command is about: the options shared by queries, report, plan, export and diff, and the runs
+ * that they select from a file (sql/read/select_runs.sql).
  */
 #include "cmd/file/selection.h"
 
@@ -53,7 +53,7 @@ const struct command_option selection_options[] = {
 	{ 0 },
 };
 
-/* The value in `one` of an option of the table, whose own variable lies in `selection`. */
+/* The value in `one` of an option of the table, whose own variable is in `selection`. */
 static const char *value_of(const struct selection *one, const struct command_option *option)
 {
 	return ((const char *const *)one)[option->to - (const char **)&selection];
@@ -105,7 +105,7 @@ int selection_check(const char *command, const struct selection *one)
 	return selection_check_time(command, "until", one->until);
 }
 
-/* (An id of the user's own may have several runs.) */
+/* (A user's own id may have several runs.) */
 static const struct id_kind query_ids = { FIND_IDS("SELECT DISTINCT query_id FROM queries WHERE id <> 0"),
 	                                  "query",
 	                                  { "queries", " --runs" } };
@@ -145,7 +145,7 @@ char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind 
 	return NULL;
 }
 
-/* When the file's first run began, and its last. */
+/* When the file's first and last runs began. */
 static void find_bases(sqlite3 *db, struct moment_bases *bases)
 {
 	sqlite3_stmt *row = NULL;
@@ -165,14 +165,14 @@ static void find_bases(sqlite3 *db, struct moment_bases *bases)
 	sqlite3_finalize(row);
 }
 
-/* The nanoseconds of an option as a parameter; NULL where it was not given. */
+/* The nanoseconds of an option as a parameter; NULL: not given. */
 static const char *number_text(char text[24], bool is_given, int64_t ns)
 {
 	snprintf(text, 24, "%lld", (long long)ns);
 	return is_given ? text : NULL;
 }
 
-/* Those of the options that are read before SQL can compare with them. */
+/* The options that must be parsed before SQL can compare with them. */
 struct resolved {
 	char *query, *statement; /* whole ids */
 	char since[24], until[24], min_duration[24];
@@ -183,7 +183,7 @@ static int select_runs(sqlite3 *db, const struct selection *one, const struct mo
 {
 	int64_t since = 0, until = 0, min_duration = 0;
 
-	/* selection_check() has seen that they can be read. */
+	/* selection_check() has checked that they can be parsed. */
 	const bool has_since = one->since && moment_parse(one->since, bases, &since),
 		   has_until = one->until && moment_parse(one->until, bases, &until),
 		   has_duration =
@@ -260,7 +260,7 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 {
 	int result = COMMAND_FINE;
 
-	/* Row 0 is there when no option is given; and a statement may have no logged runs. */
+	/* Without options, row 0 is selected; and a statement may have no logged runs. */
 	if (database_number(db,
 	                    "SELECT EXISTS (SELECT 1 FROM temp.selected) OR EXISTS (SELECT 1 FROM "
 	                    "temp.selected_statements)",
@@ -275,7 +275,7 @@ int selection_require(sqlite3 *db, const char *path, const struct selection *one
 
 /* --- commands that read a file ------------------------------------------------------------- */
 
-/* `text` is the argument after the file, or NULL. It means the same as --like TEXT. */
+/* text: the argument after the file, or NULL. It means the same as --like TEXT. */
 static int set_selection(const char *command, const char *text)
 {
 	if (text && selection.like) {

@@ -16,18 +16,17 @@ struct selection {
 extern struct selection selection;
 extern const struct command_option selection_options[];
 
-/* The options that are given, each after `separator`: "like TEXT". "" is all runs.
- * malloc'ed, NULL: no memory. */
+/* The given options, each after `separator`: "like TEXT". "": all runs. malloc'ed; NULL: no memory. */
 char *selection_describe(const struct selection *one, const char *separator);
 
 /* COMMAND_MISUSED after a complaint about a time, or a label. */
 int selection_check(const char *command, const struct selection *one);
 
-/* The same for one time, NULL: none. */
+/* The same for one time; NULL is valid. */
 int selection_check_time(const char *command, const char *option, const char *text);
 
-/* The ids that the given one can mean: itself if it is one, else all that begin with it. Two rows are enough
- * to know that it is not one. */
+/* The ids that the given text can mean: itself if it is an id, else all that begin with it. Two rows show
+ * that it is ambiguous. */
 #define FIND_IDS(ids)                                                                                        \
 	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
 	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \
@@ -43,8 +42,7 @@ extern const struct id_kind selection_statement_ids;
 /* sqlite3_malloc'ed; NULL after a complaint. */
 char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind *kind, const char *given);
 
-/* Opens the file and gives it temp.selected and its views (sql/read/selected.sql); NULL after
- * a complaint. */
+/* Opens the file and adds temp.selected and its views (sql/read/selected.sql); NULL after a complaint. */
 sqlite3 *selection_open(const char *path, const struct selection *one);
 
 /* COMMAND_FAILED, after a complaint, if no run matches the options. */

@@ -16,7 +16,7 @@ static void set_unit(struct shown_type *type, const char *unit)
 		snprintf(type->title, sizeof(type->title), "%s in %s", type->name, unit);
 }
 
-/* The type of this build; NULL: none. */
+/* The type in this build; NULL: none. */
 static const struct sample_type *find_known(const char *name)
 {
 	const struct sample_type *known;
@@ -47,7 +47,7 @@ struct shown_type shown_type_of(const char *name)
 	return type;
 }
 
-/* Samples of the waits make up the wall time that CPU samples leave. */
+/* Samples of waits are the part of wall time that CPU samples do not cover. */
 static void read_wall(struct shown_type *type, sqlite3 *db)
 {
 	static const char have_waits[] =
@@ -60,7 +60,7 @@ static void read_wall(struct shown_type *type, sqlite3 *db)
 
 bool shown_type_read(struct shown_type *type, sqlite3 *db)
 {
-	/* Only in a damaged file there is no unit. */
+	/* Only a damaged file has no unit. */
 	static const char find[] =
 		"SELECT name, coalesce(unit, 'unknown') FROM sample_types WHERE name = ? COLLATE NOCASE "
 		"ORDER BY name <> ?1 LIMIT 1";

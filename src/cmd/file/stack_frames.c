@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of names.h are kept once, so a function is two pointers.
+ * The texts of names.h are unique, so a function is two pointers.
  */
 #include "cmd/file/stack_frames.h"
 
@@ -27,11 +27,11 @@ enum { NO_PHASE = -1, PREPARING = -2, CLOSING = -3 };
 struct known_line {
 	const struct export_line *line;
 	const char *module; /* its name, "" if there is none */
-	int8_t phase;       /* that its name tells */
-	int8_t owner;       /* 1: of the program; 0: not known yet; -1: of others */
+	int8_t phase;       /* of its name */
+	int8_t owner;       /* 1: the program; 0: not known yet; -1: others */
 };
 
-/* Some of `lines` or of `frames`. */
+/* A range of `lines` or of `frames`. */
 struct part_of_vector {
 	size_t first;
 	uint32_t count;
@@ -47,18 +47,18 @@ struct recent {
 	bool is_known;
 };
 
-/* A report looks at each stack several times, and stacks share their addresses. What is asked about a line is
- * worked out once. */
+/* A report looks at each stack several times, and stacks share their addresses. Each property of a line is
+ * computed once. */
 struct stack_frames {
 	sqlite3 *db;
 	sqlite3_stmt *traces_of; /* NULL: not prepared */
 	struct names *names;
 	struct index text_index;
 	VECTOR(struct part_of_vector) texts;
-	struct tally blocks;                    /* of rows of stacks, by their first number: each is a row */
-	VECTOR(struct part_of_vector) stacks;   /* by number of the block and of the row in it */
-	VECTOR(uint32_t) frames;                /* of the stacks: numbers of addresses */
-	struct tally addresses;                 /* each is a row */
+	struct tally blocks;                  /* blocks of rows of stacks, by their first id: each is a row */
+	VECTOR(struct part_of_vector) stacks; /* by number of the block and of the row in it */
+	VECTOR(uint32_t) frames;              /* of the stacks: numbers of addresses */
+	struct tally addresses;               /* each is a row */
 	struct recent recent[1 << RECENT_BITS]; /* stacks that follow each other share most frames */
 	VECTOR(struct part_of_vector) lines_of; /* an address, by number */
 	VECTOR(struct known_line) lines;
@@ -68,7 +68,7 @@ static bool is_of_program(struct known_line *known)
 {
 	const struct export_line *line = known->line;
 
-	/* A number in the place of a name is no function that anybody looks for. */
+	/* Users look for names, not for numbers. */
 	if (!known->owner)
 		known->owner =
 			line->symbol[0] && frame_is_of_program(line->function, known->module, line->file)
@@ -124,7 +124,7 @@ static uint32_t find_address(struct stack_frames *frames, uint64_t address)
 	return recent->number;
 }
 
-/* An SQLite result: SQLITE_MISMATCH if the trace is no array of addresses. */
+/* An SQLite result: SQLITE_MISMATCH if the trace is not an array of addresses. */
 static int read_stack(struct stack_frames *frames, const char *trace, struct part_of_vector *stack)
 {
 	struct address_reader reader = { .at = trace };
@@ -145,8 +145,8 @@ static int read_stack(struct stack_frames *frames, const char *trace, struct par
 	return next < 0 ? SQLITE_MISMATCH : SQLITE_OK;
 }
 
-/* The stacks of rows are read, and found, in blocks: rows next to each other are asked for sooner or later,
- * and a statement for a block costs little more than one for a row. */
+/* The stacks of rows are read and found in blocks. Adjacent rows are needed sooner or later, and a statement
+ * for a block costs little more than one for a row. */
 #define BLOCK 16
 
 /* NULL: no memory. */
@@ -161,7 +161,7 @@ static struct part_of_vector *stacks_of_block(struct stack_frames *frames, int64
 	               : NULL;
 }
 
-/* An SQLite result. A row that is not there has no frames. */
+/* An SQLite result. A missing row has no frames. */
 static int read_block(struct stack_frames *frames, int64_t id, struct part_of_vector *stacks)
 {
 	sqlite3_stmt *row = frames->traces_of;
@@ -180,7 +180,7 @@ static int read_block(struct stack_frames *frames, int64_t id, struct part_of_ve
 
 		code = read_stack(frames, trace ? trace : "[]",
 		                  &stacks[sqlite3_column_int64(row, 0) & (BLOCK - 1)]);
-		code = code == SQLITE_MISMATCH ? SQLITE_OK : code; /* until it is asked for */
+		code = code == SQLITE_MISMATCH ? SQLITE_OK : code; /* reported when it is asked for */
 	}
 	sqlite3_reset(row);
 	return code == SQLITE_DONE ? SQLITE_OK : code;
@@ -200,7 +200,7 @@ static int find_of_row(struct stack_frames *frames, int64_t id, const struct par
 	return code;
 }
 
-/* The stack of a value: see stack_frames.h. An SQLite result, as below. */
+/* The stack of a value (see stack_frames.h). An SQLite result, as below. */
 static int find_stack(struct stack_frames *frames, sqlite3_value *value, const struct part_of_vector **found)
 {
 	if (sqlite3_value_type(value) == SQLITE_INTEGER)
@@ -214,8 +214,8 @@ static int find_stack(struct stack_frames *frames, sqlite3_value *value, const s
 	return !stack ? SQLITE_NOMEM : stack->is_known ? SQLITE_OK : read_stack(frames, trace, stack);
 }
 
-/* Calls for each function on the stack, leaf first, until a call returns false. An SQLite result:
- * SQLITE_MISMATCH if the trace is no array of addresses. Inline: stacks have many functions. */
+/* Calls `take` for each function on the stack, leaf first, until it returns false. An SQLite result:
+ * SQLITE_MISMATCH if the trace is not an array of addresses. Inline, because stacks have many functions. */
 static inline int each_line(struct stack_frames *frames, sqlite3_value *value,
                             bool (*call)(void *context, struct known_line *line), void *context)
 {
@@ -313,7 +313,7 @@ struct stack_shape {
 	struct hash hash;
 };
 
-/* Names are kept once, so equal texts have equal pointers. */
+/* Names are unique, so equal texts have equal pointers. */
 static bool add_shape(void *context, struct known_line *known)
 {
 	struct stack_shape *shape = context;
@@ -340,7 +340,8 @@ static void stack_shape(sqlite3_context *context, int argc, sqlite3_value **argv
 		sqlite3_result_int64(context, (int64_t)hash_end(shape.hash).first);
 }
 
-/* The nearest frame of the program. One that SQLite's function of the same module called is SQLite's. */
+/* The nearest frame of the program. If SQLite's function of the same module called it, it belongs to
+ * SQLite. */
 static bool find_caller(void *context, struct known_line *known)
 {
 	struct known_line **caller = context;
@@ -414,7 +415,7 @@ static const char columns[] =
 enum {
 	ROW_NAME,
 	ROW_MODULE,
-	ROW_STACK, /* the last one that had it */
+	ROW_STACK, /* the last stack that had it */
 	ROW_SELF,
 	ROW_SELF_SAMPLES,
 	ROW_SELF_SQUARE,
@@ -427,7 +428,7 @@ enum {
 struct rows {
 	struct tally functions;
 	VECTOR(uint32_t) of_lines; /* the row of a line, from 1; 0: not known yet */
-	/* The stack that is added up. */
+	/* The stack that is being added. */
 	struct stack_frames *frames;
 	int64_t number, samples;
 	double value, square;
@@ -609,7 +610,7 @@ int stack_frames_add(sqlite3 *db, const struct address_space *space, struct stac
 	frames->blocks = (struct tally){ .keys = 1, .width = 1 };
 	frames->addresses = (struct tally){ .keys = 1, .width = 1 };
 	names_enter(names, space);
-	/* The first one's destructor runs when that fails, too. */
+	/* If this fails, it has already called the first one's destructor. */
 	for (size_t i = 0; !code && i < sizeof(functions) / sizeof(functions[0]); i++)
 		code = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments,
 		                                  SQLITE_UTF8 | SQLITE_DIRECTONLY, frames, functions[i].call,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples are summed up by type and stack. Then each stack is read once, and what the view stack_frames
- * has of an address is read once.
+ * Sums up the samples by type and stack. Then reads each stack once, and the rows of an address in the view
+ * stack_frames once.
  */
 #include "cmd/file/stack_sums.h"
 
@@ -18,7 +18,7 @@
 #include "store/file/made_table.h"
 
 enum column { TRACE_TYPE, UNIT, WHOLE, OF_TYPE };
-/* After those. */
+/* The columns after these. */
 enum { FUNCTION_ID, MODULE_ID, SELF, TOTAL };
 enum { STACK, SAMPLES, VALUE };
 #define TYPE_COLUMNS "trace_type TEXT, unit TEXT, whole INTEGER, "
@@ -41,16 +41,16 @@ struct line {
 
 struct address {
 	size_t first;
-	uint32_t count; /* of lines */
+	uint32_t count; /* number of lines */
 	bool is_known;
 };
 
 struct function {
-	uint32_t place; /* among those of the stack, from 1 */
-	size_t stack;   /* the number of the last one that had it */
+	uint32_t place; /* its index on the stack, from 1 */
+	size_t stack;   /* the number of the last stack that had it */
 };
 
-/* Of the stack that is being read. */
+/* The stack that is being read. */
 struct stack {
 	size_t number;
 	VECTOR(uint32_t) functions;
@@ -58,7 +58,7 @@ struct stack {
 	VECTOR(char) text;
 };
 
-/* Of a scan. */
+/* The state of a scan. */
 struct sums {
 	struct interner texts;
 	VECTOR(struct type) types;
@@ -171,7 +171,7 @@ static int read_samples(sqlite3 *db, struct sums *sums)
 
 /* --- stacks ------------------------------------------------------------------------------------------- */
 
-/* The frame of that number of a stack, which is at the address. */
+/* The frame with that number on a stack, at the address. */
 static int read_lines(struct sums *sums, int64_t stack, int64_t frame, struct address *address)
 {
 	sqlite3_stmt *row = sums->lines_of;
@@ -243,7 +243,7 @@ static int add_frame(struct sums *sums, int64_t id, int64_t frame, uint64_t of, 
 	return code;
 }
 
-/* One that is not there has no frames, and no text. */
+/* A missing stack has no frames, and no text. */
 static int read_stack(struct sums *sums, int64_t id, bool has_text)
 {
 	struct address_reader reader = { .at = "[]" };
@@ -290,7 +290,7 @@ static int add_row(struct sums *sums, int64_t type, int64_t key, int64_t first, 
 	return SQLITE_OK;
 }
 
-/* The samples of a type and the stack that was read. */
+/* Adds the samples of a type to the functions of the stack that was read. */
 static int add_stack(struct sums *sums, const int64_t *words, bool has_text)
 {
 	const struct stack *stack = &sums->stack;
@@ -345,7 +345,7 @@ static int make(sqlite3 *db, void *rows, bool has_text, char **error)
 	int code = read_series(db, sums);
 	if (!code)
 		code = read_samples(db, sums);
-	if (!code) /* the limit is that of stack_frames */
+	if (!code) /* the same limit as in stack_frames */
 		code = sqlite3_prepare_v2(
 			db, "SELECT iif(length(trace) <= 10755, trace, '[]') FROM stacks WHERE id = ?", -1,
 			&sums->trace_of, NULL);
@@ -387,7 +387,7 @@ static void set_text(const struct sums *sums, size_t text, sqlite3_context *resu
 	sqlite3_result_text(result, sums->texts.texts.items[text], -1, SQLITE_STATIC);
 }
 
-/* False: it is a column of its own. */
+/* False: the column is one of its own. */
 static bool read_of_type(const struct sums *sums, const int64_t *words, int column, sqlite3_context *result)
 {
 	const struct type *type = &sums->types.items[words[0]];

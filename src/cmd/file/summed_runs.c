@@ -8,8 +8,8 @@
 #include "cmd/file/selected_runs.h"
 #include "cmd/file/table_pages.h"
 
-/* The columns of run_values, how they are summed up, the column that has their value, or the root of it, and
- * the column of queries that is that value; NULL: it is worked out. */
+/* The columns of run_values, how they are summed up, the column with their value or its root, and the column
+ * of queries with that value; NULL: computed. */
 #define COLUMNS(COLUMN)                                                                                      \
 	COLUMN(statement, INTEGER, GROUPED_KEY, statement, "statement")                                      \
 	COLUMN(hash, INTEGER, GROUPED_KEY, hash, NULL)                                                       \
@@ -70,7 +70,7 @@ static const uint8_t column_of[] = { COLUMNS(OF) };
 static const enum grouped_kind kinds[] = { COLUMNS(KIND) };
 static const char declarations[] = COLUMNS(DECLARATION);
 
-/* The places in a row of queries: its id, the columns above, and others. */
+/* The indexes in a row of queries: its id, the columns above, and others. */
 enum {
 	ROW_ID,
 	ROW_COLUMNS,
@@ -107,7 +107,7 @@ static int find_exception(struct source *source, const int64_t *row, int64_t *wo
 	return number == INTERNER_NO_MEMORY ? SQLITE_NOMEM : code;
 }
 
-/* The value of a column that is none of queries. An SQLite result. */
+/* The value of a column that is not in queries. An SQLite result. */
 static int work_out(struct source *source, const int64_t *row, enum column column, int64_t *word)
 {
 	const int64_t samples = row[ROW_SAMPLES_CPU] + row[ROW_SAMPLES_REAL];
@@ -131,7 +131,7 @@ static int work_out(struct source *source, const int64_t *row, enum column colum
 	return SQLITE_OK;
 }
 
-/* The columns that follow from others. */
+/* Sets the columns that follow from others. */
 static void set_others(const struct source *source, int64_t *words)
 {
 	for (uint64_t others = source->used & ~source->read; others; others &= others - 1) {
@@ -165,7 +165,7 @@ static int take_run(void *context, const int64_t *row)
 	return code;
 }
 
-/* What the columns that are worked out are made of is always read. */
+/* Always reads the columns that the computed ones need. */
 static int read_runs(sqlite3 *db, void *own, struct grouped *grouped, uint64_t used)
 {
 	struct source *source = own;

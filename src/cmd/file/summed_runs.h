@@ -7,5 +7,5 @@
 
 #include <sqlite3.h>
 
-/* While no statement is running. An SQLite result. */
+/* Call it while no statement is running. An SQLite result. */
 int summed_runs_add(sqlite3 *db);

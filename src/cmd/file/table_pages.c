@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of SQL read the rows, so that the connection has the message of an error; an aggregate one,
+ * SQL functions read the rows, so that the connection gets the message of an error. An aggregate function,
  * because sqlite3_step() and a call for each column of a row take twice the time.
  *
  * https://www.sqlite.org/fileformat2.html describes the format. A page of a table's tree begins with its
  * kind. An inner page (its "interior" page) has children between keys, a leaf has rows. Numbers are
  * big-endian.
  *
- * The file may come from a stranger, so nothing is read outside of its page, and a tree has no more pages
- * than the file.
+ * The file may come from a stranger, so nothing outside of a page is read, and a tree has at most as many
+ * pages as the file.
  */
 #include "cmd/file/table_pages.h"
 
@@ -28,9 +28,9 @@
 
 struct page {
 	uint8_t *bytes;
-	const uint8_t *cells; /* their places in the page, two bytes each */
+	const uint8_t *cells; /* their offsets in the page, two bytes each */
 	size_t cell_count;
-	size_t next; /* child of an inner page */
+	size_t next; /* the next child of an inner page */
 };
 
 struct tree {
@@ -39,11 +39,11 @@ struct tree {
 	int64_t pages_left;
 	struct page path[LEVELS];
 	uint8_t *whole;                      /* a record that is on more than one page */
-	uint8_t places[RECORD_COLUMNS_MAX];  /* of a record's columns in a row, or NOWHERE */
-	uint8_t missing[RECORD_COLUMNS_MAX]; /* their types in a row of an older version */
-	size_t column_count;                 /* of a record that are read */
+	uint8_t places[RECORD_COLUMNS_MAX];  /* index in the row for each column of a record, or NOWHERE */
+	uint8_t missing[RECORD_COLUMNS_MAX]; /* the columns' types if an older version wrote the row */
+	size_t column_count;                 /* columns of a record that are read */
 	const struct table_rows *rows;
-	int64_t row[TABLE_PAGES_COLUMNS_MAX + 1]; /* and NOWHERE */
+	int64_t row[TABLE_PAGES_COLUMNS_MAX + 1]; /* the last one is NOWHERE */
 	int (*take)(void *context, const int64_t *row);
 	void *context;
 };
@@ -71,7 +71,7 @@ static bool all_continue(const uint8_t *bytes)
 	return !(~word_at(bytes) & 0x8080808080808080);
 }
 
-/* The lower seven bits of each of eight bytes. */
+/* The lower seven bits of each of the eight bytes. */
 static uint64_t sevens_at(const uint8_t *bytes)
 {
 	uint64_t word = word_at(bytes) & 0x7f7f7f7f7f7f7f7f;
@@ -81,7 +81,8 @@ static uint64_t sevens_at(const uint8_t *bytes)
 	return (word & 0x0fffffff00000000) >> 4 | (word & 0x000000000fffffff);
 }
 
-/* A number of up to nine bytes, seven bits in each but the ninth. False: it does not end before `end`. */
+/* Reads a number of up to nine bytes, with seven bits in each but the ninth. False: it does not end before
+ * `end`. */
 static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *number)
 {
 	uint64_t read = 0;
@@ -90,7 +91,7 @@ static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t 
 		*number = *(*at)++;
 		return true;
 	}
-	if (end - *at > 8 && all_continue(*at)) { /* as the time of a sample */
+	if (end - *at > 8 && all_continue(*at)) { /* like the time of a sample */
 		*number = sevens_at(*at) << 8 | (*at)[8];
 		*at += 9;
 		return true;
@@ -109,7 +110,7 @@ static inline bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t 
 
 /* --- rows ------------------------------------------------------------------------------------------- */
 
-/* Of a value, by the type that the record gives it. */
+/* How a value is read, by its type in the record. */
 static const struct type {
 	uint8_t size, shift;
 	int64_t mask, other;
@@ -133,11 +134,11 @@ enum {
 	TYPE_TEXT = 12
 };
 
-/* A value begins in its record, so that many bytes at most are read beyond the end, which a page has room
- * for. */
+/* A value begins in its record, so at most this many bytes beyond the end are read; a page has room for
+ * them. */
 #define BEYOND sizeof(uint64_t)
 
-/* Of a REAL, as SQLite converts it. Not a number: SQLite takes it as NULL. */
+/* A REAL as an integer, as SQLite converts it. NaN: SQLite treats it as NULL. */
 static int64_t integer_at(const uint8_t *value)
 {
 	const uint64_t word = word_at(value);
@@ -188,7 +189,7 @@ static int read_record(struct tree *tree, int64_t rowid, const uint8_t *at, cons
 	return tree->take(tree->context, row);
 }
 
-/* Whether a row is wanted that is between the first and the last. */
+/* Whether a wanted row is between the first and the last. */
 static inline bool is_wanted(const struct table_rows *rows, int64_t rowid)
 {
 	return !rows->ids ||
@@ -206,8 +207,8 @@ static int read_bytes(struct tree *tree, void *bytes, uint32_t page)
 	return code == SQLITE_IOERR_SHORT_READ ? SQLITE_CORRUPT : code;
 }
 
-/* The first bytes of a record that is too long for a page are followed by the number of the page with the
- * next ones, which begins with the number of the next page. */
+/* If a record is too long for a page, its first bytes are followed by the number of an overflow page. Such a
+ * page begins with the number of the next one. */
 static int read_long_record(struct tree *tree, int64_t rowid, const uint8_t *at, const uint8_t *page_end,
                             uint64_t size)
 {
@@ -282,7 +283,7 @@ static int read_page(struct tree *tree, struct page *page, uint32_t number)
 	               : SQLITE_OK;
 }
 
-/* The next child that may have one of the rows. 0: there is none. */
+/* The next child that may contain a wanted row. 0: none. */
 static int find_child(const struct tree *tree, struct page *page, uint32_t *child)
 {
 	for (*child = 0; !*child && page->next <= page->cell_count; page->next++) {
@@ -290,7 +291,7 @@ static int find_child(const struct tree *tree, struct page *page, uint32_t *chil
 		                            ? page->bytes + 8
 		                            : page->bytes + number_at(&page->cells[2 * page->next], 2);
 		const uint8_t *const end = page->bytes + tree->usable;
-		uint64_t key = 0; /* its greatest */
+		uint64_t key = 0; /* the child's greatest key */
 
 		if (at + 4 > end)
 			return SQLITE_CORRUPT;
@@ -353,7 +354,7 @@ static size_t find_place(const struct table_rows *rows, const char *name)
 	return NOWHERE;
 }
 
-/* Finds the place of each column in the row that `take` gets. */
+/* Finds the index of each column in the row for `take`. */
 static int find_places(sqlite3 *db, struct tree *tree)
 {
 	sqlite3_stmt *row = NULL;
@@ -377,7 +378,7 @@ static int find_places(sqlite3 *db, struct tree *tree)
 	return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* The sizes are in the file's first bytes. */
+/* The file's first bytes contain the sizes. */
 static int read_sizes(sqlite3 *db, struct tree *tree)
 {
 	uint8_t head[100];
@@ -425,7 +426,7 @@ static void set_result(sqlite3_context *context, int code)
 		sqlite3_result_error_code(context, code);
 }
 
-/* An aggregate function of the columns that are read. */
+/* An aggregate function of the columns to be read. */
 static void take_row(sqlite3_context *context, int argc, sqlite3_value **values)
 {
 	struct tree *tree = sqlite3_value_pointer(values[0], POINTER);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trace files, opened to be read and left as they are.
+ * Trace files, opened without changing them.
  *
- * A reader of a file in WAL mode needs the log's index beside the file and would create
- * it. A file without a log and without a writer is opened as immutable instead: SQLite
- * then creates nothing, so a file in a folder that cannot be written can be read.
+ * A reader of a file in WAL mode needs the log's index next to the file and would create it. So a file
+ * without a log and a writer is opened as immutable. SQLite then creates nothing, and can read a file in a
+ * folder that is not writable.
  *
- * The file may come from a stranger: its content is data, and its schema is not
- * trusted.
+ * The file may come from a stranger: its content is data, and its schema is not trusted.
  */
 #include "cmd/file/trace_file.h"
 
@@ -37,8 +36,7 @@
 #include "store/file/upgrade.h"
 #include "store/store.h"
 
-/* Such a process holds SQLite's shared lock on the file, a range past the first
- * gigabyte. */
+/* A writer holds SQLite's shared lock on the file, a range past the first gigabyte. */
 bool trace_file_is_in_use(const char *path)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510 };
@@ -73,10 +71,10 @@ char *trace_file_uri(const char *path)
 {
 	sqlite3_str *uri = sqlite3_str_new(NULL);
 
-	/* Two slashes before a path would be a host. */
+	/* After two slashes, a path would begin with a host. */
 	sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
 	for (const char *at = path; *at; at++)
-		if (strchr("%?#", *at)) /* which have a meaning in URIs */
+		if (strchr("%?#", *at)) /* special in URIs */
 			sqlite3_str_appendf(uri, "%%%02x", *at);
 		else
 			sqlite3_str_appendchar(uri, 1, *at);
@@ -91,7 +89,7 @@ bool trace_file_is_immutable(sqlite3 *db)
 	return sqlite3_uri_boolean(sqlite3_db_filename(db, "main"), "immutable", 0);
 }
 
-/* SQLite reads nothing of it. */
+/* SQLite does not read the file yet. */
 static int open_unread(const char *path, sqlite3 **db)
 {
 	char *uri = trace_file_uri(path);
@@ -110,7 +108,7 @@ static int open_connection(const char *path, sqlite3 **db)
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		database_distrust(*db);
-		/* What is read more than once, and sorted, mostly stays in memory. */
+		/* Data that is read more than once, or sorted, mostly stays in memory. */
 		sqlite3_exec(*db,
 		             "PRAGMA cell_size_check = 1; PRAGMA cache_size = -32000; PRAGMA temp.cache_size "
 		             "= -32000",
@@ -152,14 +150,14 @@ static bool check_identity(sqlite3 *db, const char *path)
 	return true;
 }
 
-/* SQLite hands its routines to extensions only. This one takes them. */
+/* SQLite gives its routines only to extensions. This extension takes them. */
 static const sqlite3_api_routines *routines;
 
-/* Those that are open, each with what its addresses mean. */
+/* The open files, each with the meaning of its addresses. */
 struct open_file {
 	sqlite3 *db;
-	const struct address_space *space; /* the connection's functions keep it */
-	struct stack_frames *frames;       /* the same; NULL: none */
+	const struct address_space *space; /* the connection's functions own it */
+	struct stack_frames *frames;       /* owned likewise; NULL: none */
 };
 static VECTOR(struct open_file) files;
 
@@ -170,7 +168,7 @@ static int set_routines(sqlite3 *db, char **error, const sqlite3_api_routines *a
 	return SQLITE_OK;
 }
 
-/* Gives the connection the functions of the library, as if it had been loaded. */
+/* Adds the library's functions to the connection, as if the library had been loaded. */
 static int add_functions(sqlite3 *db, char **error)
 {
 	struct open_file file = { .db = db };
@@ -187,7 +185,7 @@ static int add_functions(sqlite3 *db, char **error)
 	return code == SQLITE_OK && !vector_push(&files, file) ? SQLITE_NOMEM : code;
 }
 
-/* NULL: it is none, or was opened without functions. */
+/* NULL: it is not a trace file, or was opened without functions. */
 static struct open_file *find_file(const sqlite3 *db)
 {
 	for (size_t i = 0; i < files.count; i++)
@@ -203,7 +201,7 @@ const struct address_space *trace_file_space(sqlite3 *db)
 	return file ? file->space : NULL;
 }
 
-/* Gives a connection to a database of that shape its functions and this version's views. False after a
+/* Adds the functions and this version's views to a connection, if the database is a trace file. False after a
  * complaint. */
 static bool adopt(sqlite3 *db, const char *path)
 {
@@ -242,7 +240,7 @@ static bool adopt_tables(sqlite3 *db, const char *path)
 	return check_identity(db, path) && trace_file_use_tables(db, path);
 }
 
-/* A file in the same folder whose name is like that one's. */
+/* Finds a file in the same folder with a similar name. */
 static bool find_near(const char *path, char *near, size_t size)
 {
 	const char *slash = strrchr(path, '/');
@@ -279,8 +277,8 @@ int trace_file_complain(const char *path)
 	return complain("%s: %s", path, reason);
 }
 
-/* A trace file has the text of queries, and begins as its owner's alone. Containers have owners without a
- * name. False after a complaint. */
+/* A trace file contains texts of queries, and is created for its owner alone. In containers, owners may have
+ * no name. False after a complaint. */
 static bool check_right(const char *path, const struct stat *status)
 {
 	if (access(path, R_OK) == 0)

@@ -13,40 +13,39 @@ struct address_space;
  * file (sql/trace_file_functions.h). NULL after a complaint. */
 sqlite3 *trace_file_open(const char *path);
 
-/* The same with no function but fileName(), and without this version's views, which are most of the work: for
- * statements that read tables, of a file of this version. */
+/* The same with no function but fileName(), and without this version's views, which take most of the time.
+ * For statements that read tables, in a file of this version. */
 sqlite3 *trace_file_open_tables(const char *path);
 
-/* Gives that function to a connection that queryprof writes with. False after a complaint. */
+/* Adds that function to a connection with which queryprof writes. False after a complaint. */
 bool trace_file_use_tables(sqlite3 *db, const char *path);
 
 void trace_file_close(sqlite3 *db);
 
-/* Whether nothing was written to the file since queryprof made it. Says nothing. */
+/* Whether nothing was written to the file since queryprof made it. Never complains. */
 bool trace_file_is_untouched(const char *path);
 
-/* Whether `queryprof pull` made it: it lacks what sql/pull/load.sql does not bring. */
+/* Whether `queryprof pull` made it: then it lacks the data that sql/pull/load.sql does not load. */
 bool trace_file_is_pulled(sqlite3 *db);
 
-/* Complains that the file cannot be found (errno), and of a URL what makes a file of it. COMMAND_FAILED. */
+/* Complains that the file cannot be found (errno); for a URL, explains how to make a file of it.
+ * COMMAND_FAILED. */
 int trace_file_complain(const char *path);
 
-/* What a trace file is, in complaints. */
+/* The description of a trace file in complaints. */
 #define TRACE_FILE_EXPECTED "expected a trace file, which queryprof record writes"
 
-/* Whether a process has the file open in WAL mode, as one that writes samples does. */
+/* Whether a process has the file open in WAL mode, like one that writes samples. */
 bool trace_file_is_in_use(const char *path);
 
-/* Whether SQLite reads the file as one that nobody writes, without locks and without a log. */
+/* Whether SQLite treats the file as one without a writer: no locks and no log. */
 bool trace_file_is_immutable(sqlite3 *db);
 
 /* The meaning of addresses in an open file, until it is closed. NULL: it was opened without functions. */
 const struct address_space *trace_file_space(sqlite3 *db);
 
-/* The URI under which SQLite opens the file as trace_file_open() does. sqlite3_malloc'ed;
- * NULL: no memory. */
+/* The URI with which trace_file_open() opens the file. sqlite3_malloc'ed; NULL: no memory. */
 char *trace_file_uri(const char *path);
 
-/* The name of its write-ahead log, which SQLite has beside the file that a link leads to. Malloc'ed; NULL: no
- * memory. */
+/* The name of its write-ahead log, which is next to the target of a link. Malloc'ed; NULL: no memory. */
 char *trace_file_log(const char *path);
