@@ -46,7 +46,7 @@ int complain(const char *format, ...)
 	if (vasprintf(&text, format, arguments) < 0)
 		text = NULL;
 	va_end(arguments);
-	/* It may quote a file's content, which must not drive the terminal. */
+	/* The message may quote a file's content, which must not control the terminal. */
 	if (text)
 		text_blank_controls(text);
 	if (held.is_on) {
@@ -54,7 +54,7 @@ int complain(const char *format, ...)
 	} else {
 		progress_end();
 		pager_end();
-		fflush(stdout); /* where both go to one place, in the order of events */
+		fflush(stdout); /* in the order of events, if both have one destination */
 		fprintf(stderr, "queryprof: %s\n", text ? text : "out of memory");
 	}
 	free(text);

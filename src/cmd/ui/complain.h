@@ -7,13 +7,13 @@
 enum command_result {
 	COMMAND_FINE = 0,
 	COMMAND_FAILED = 1,  /* the file cannot be read, the SQL is wrong, no such query */
-	COMMAND_MISUSED = 2, /* the command line makes no sense */
+	COMMAND_MISUSED = 2, /* usage error */
 };
 
 /* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on complaints are kept and not printed. The end of that: all of them in one line (malloc'ed),
- * NULL: there was none, or no memory. */
+/* After the first call, complaints are kept instead of printed. The second call ends that and returns all of
+ * them in one line (malloc'ed); NULL: none, or no memory. */
 void complain_hold(void);
 char *complain_detach(void);

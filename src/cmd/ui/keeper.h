@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child of the command that cleans up after it, whatever ends the command: SIGKILL, too.
+ * A child of the command that cleans up after it, even if SIGKILL ends the command.
  *
- * The child is in a session of its own, where a terminal's signals do not reach it. It has none of the
- * command's descriptors but standard error, if it may say something.
+ * The child has a session of its own, which a terminal's signals do not reach. Of the command's descriptors,
+ * it has only standard error, if it may print.
  */
 #pragma once
 
@@ -11,16 +11,16 @@
 
 struct keeper {
 	int pid;
-	int alive; /* the end of a pipe that the command holds, and what it forks; -1: there is no child */
+	int alive; /* the end of a pipe that the command and its children hold; -1: there is no child */
 };
 
-/* The child calls `clean_up` when the last one that holds the pipe has ended, or at keeper_clean_up(). False:
- * there is no child, and errno says why. */
+/* The child calls `clean_up` when the last process that holds the pipe has ended, or at keeper_clean_up().
+ * False: there is no child, and errno has the reason. */
 bool keeper_start(struct keeper *keeper, bool may_say, void (*clean_up)(const void *context),
                   const void *context);
 
-/* The command itself holds the pipe no longer; waits for the child's end. */
+/* Closes the command's own end of the pipe, and waits for the child's end. */
 void keeper_clean_up(struct keeper *keeper);
 
-/* Nothing is left to clean up: the child ends without. */
+/* Ends the child without cleaning up. */
 void keeper_dismiss(struct keeper *keeper);

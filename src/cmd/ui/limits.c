@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* By the kernel: SQLite counts its memory only with SQLITE_CONFIG_MEMSTATUS, which costs each allocation a
- * lock, and most of what a command needs it allocates itself. RLIMIT_DATA and not RLIMIT_AS: mapped files
- * are no burden. The memory of sanitizers is. */
+/* The kernel limits it. SQLite counts its memory only with SQLITE_CONFIG_MEMSTATUS, which costs each
+ * allocation a lock, and most memory of a command is not SQLite's. RLIMIT_DATA, not RLIMIT_AS, because mapped
+ * files are harmless. Sanitizers have no limit, because their own memory would count. */
 static struct rlimit before;
 static bool is_set;
 
@@ -66,7 +66,7 @@ int stack_limit_run(int (*run)(int argc, char **argv), int argc, char **argv)
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	pthread_setattr_default_np(&attributes);
 	pthread_attr_destroy(&attributes);
-	/* Signals are the thread's: this one only waits. */
+	/* The new thread handles signals; this one only waits. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &call.blocked);
 	error = pthread_create(&thread, NULL, run_on_thread, &call);

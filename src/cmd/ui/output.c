@@ -42,7 +42,7 @@ bool output_is_text(const char *name)
 
 /* --- CSV and JSON ------------------------------------------------------------- */
 
-/* Read once for the many cells of a file. stdout may be the pager's stream, which has no descriptor. */
+/* Computed once for the many cells of a file. stdout may be the pager's stream, which has no descriptor. */
 static bool is_terminal(FILE *to)
 {
 	static FILE *last;
@@ -54,7 +54,7 @@ static bool is_terminal(FILE *to)
 	return is_shown;
 }
 
-/* On a terminal without what drives it; in a file every byte counts. */
+/* On a terminal, omits characters that control it; in a file, every byte counts. */
 static void write_csv_text(FILE *to, const char *text, size_t size)
 {
 	bool is_shown = is_terminal(to);
@@ -130,7 +130,8 @@ static int output_csv(sqlite3_stmt *statement)
 	return code;
 }
 
-/* JSON has no infinity. A number that is too large is read as one, and the sqlite3 shell writes the same. */
+/* JSON has no infinity. Readers turn a number that is too large into infinity, and the sqlite3 shell writes
+ * the same. */
 static void print_json_float(sqlite3_stmt *statement, int column)
 {
 	double number = sqlite3_column_double(statement, column);

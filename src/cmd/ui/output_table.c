@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table's widths come from its first rows (ROWS_MEASURED of them, so that any
- * number of rows can follow). Where it is too wide for the terminal, columns that can be
- * spared are left out, columns of text are cut, or the last ones get lines of their own;
- * numbers are never cut, and where
- * the output is no terminal nothing is. Content of a trace file is shown without control
- * characters: a query's text must not be able to drive the terminal.
+ * A table's widths come from its first rows (ROWS_MEASURED of them, so that any number of rows can follow).
+ * If it is too wide for the terminal, spare columns are left out, columns of text are cut, or the last ones
+ * get lines of their own. Numbers are never cut, and nothing is if the output is not a terminal. Content of a
+ * trace file is shown without control characters, because a query's text must not control the terminal.
  */
 #include "cmd/ui/output_table.h"
 
@@ -25,27 +23,27 @@
 #define PARAGRAPHS_MAX 4
 
 struct column {
-	int index; /* in SQL */
+	int index; /* of the column in SQL */
 	const char *title;
 	char in_unit[48]; /* a title that is not the name in SQL */
-	char time[32];    /* of the row at hand, where is_time */
+	char time[32];    /* the current row's text, if is_time */
 	int width;
 	bool is_number, has_values;
-	bool is_time, may_be_time; /* in ms; where a cell says so, as "1.0 ms" */
+	bool is_time, may_be_time; /* in ms; in cells such as "1.0 ms" */
 };
 
 struct table {
 	sqlite3_stmt *statement;
 	int cells_a_row;
-	int count, beside; /* columns shown, and those of them that stand side by side */
+	int count, beside; /* columns shown, and those of them that are side by side */
 	int paragraphs[PARAGRAPHS_MAX], paragraph_count; /* indexes in SQL */
 	const struct table_style *style;
 	struct column *columns;
-	char **cells; /* of the rows measured, row by row; NULL is NULL */
+	char **cells; /* of the measured rows, row by row; NULL is NULL */
 	size_t rows;
 };
 
-/* Digits with the marks of printed numbers, perhaps a unit of time; for the alignment only. */
+/* Digits with the marks of printed numbers, perhaps a unit of time. For the alignment only. */
 static bool looks_like_number(const char *text)
 {
 	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
@@ -58,7 +56,7 @@ static bool looks_like_number(const char *text)
 	                   strcmp(rest, "min") == 0 || strcmp(rest, "h") == 0));
 }
 
-/* SQL calls a column of values self_ms, or ms, whatever their unit. */
+/* In SQL, a column of values is called self_ms, or ms, whatever their unit is. */
 static void begin_column(struct column *column, int index, const char *name, const char *unit)
 {
 	size_t stem = strlen(name) >= 2 ? strlen(name) - 2 : 0;
@@ -80,12 +78,12 @@ static void begin_column(struct column *column, int index, const char *name, con
 		column->title = "time";
 }
 
-/* "1250.0" or "1250.0 ms", signed if it comes so, in the unit that leaves two to four digits before
- * the point. A text that is no number stays. */
+/* "1250.0" or "1250.0 ms", with its sign if it has one, in the unit that leaves two to four digits before the
+ * point. Other text is returned unchanged. */
 static const char *show_time(struct column *column, const char *text)
 {
 	static const struct {
-		double ms; /* the first that is better read in the next unit */
+		double ms; /* the first value that is easier to read in the next unit */
 		double unit_ms;
 		const char *unit;
 		int digits;
@@ -95,7 +93,7 @@ static const char *show_time(struct column *column, const char *text)
 	};
 	char *end;
 	double ms = strtod(text, &end);
-	size_t i = ms == 0; /* nothing is 0 ms */
+	size_t i = ms == 0; /* zero is 0 ms */
 
 	if (!text[0] || (*end && strcmp(end, " ms") != 0))
 		return text;
@@ -121,7 +119,7 @@ static void measure_cell(struct column *column, const char *text)
 	}
 }
 
-/* After columns were moved: a title may lie in the column itself. */
+/* Call it after moving columns, because a title may be inside its column. */
 static void point_to_titles(struct table *table)
 {
 	for (int i = 0; i < table->count; i++)
@@ -159,7 +157,7 @@ static int total_width(const struct table *table)
 	return total;
 }
 
-/* Returns its index in SQL; -1: it was not shown. */
+/* Returns its index in SQL; -1: not shown. */
 static int drop_column(struct table *table, const char *name, size_t size)
 {
 	int kept = 0, dropped = -1;
@@ -201,8 +199,8 @@ static void drop_spare_columns(struct table *table)
 	}
 }
 
-/* Long columns lose first, but the last one alone if others can go below with it; then the last columns go
- * below the others, or lose, as dates, which come before them, say nothing when they are cut. */
+/* First cuts long columns, but only the last one if others can go below with it. Then the last columns go
+ * below the others, or are cut. The columns before them, such as dates, are useless when they are cut. */
 static void fit_columns(struct table *table)
 {
 	int room = terminal_width(), total = total_width(table);
@@ -226,8 +224,8 @@ static void fit_columns(struct table *table)
 	}
 }
 
-/* The columns that go below the row, those that have a text, in one line, or in several if one would lose
- * more than half a line. */
+/* Prints the non-empty columns below the row, in one line, or in several if a column would lose more than
+ * half a line. */
 static void print_folded(const struct table *table, const char *const *texts)
 {
 	int at = FOLD_INDENT, owed = FOLD_INDENT, room = terminal_width();
@@ -255,7 +253,7 @@ static void print_row(const struct table *table, const char *const *cells)
 	bool more = true;
 
 	for (int line = 0; more; line++) {
-		int owed = 0; /* padding, held back so that no line ends in blanks */
+		int owed = 0; /* padding, delayed so that no line ends in blanks */
 		more = false;
 		for (int i = 0; i < table->beside; i++) {
 			const struct column *column = &table->columns[i];
@@ -295,7 +293,7 @@ static const char *cell_text(sqlite3_stmt *statement, int column)
 	return (const char *)sqlite3_column_text(statement, column);
 }
 
-/* The text that is shown: valid until the column's next one. NULL stays NULL. */
+/* The displayed text, valid until the column's next one. NULL stays NULL. */
 static const char *shown(struct column *column, const char *text)
 {
 	bool is_time = text && (column->is_time || (column->may_be_time && strstr(text, " ms")));
@@ -369,7 +367,7 @@ static void print_paragraph(const char *text)
 	putchar('\n');
 }
 
-/* A row that was measured, or the statement's present one. */
+/* The text of a measured row, or of the statement's current one. */
 static const char *text_at(const struct table *table, size_t row, int column)
 {
 	return row < table->rows ? table->cells[row * (size_t)table->cells_a_row + (size_t)column]

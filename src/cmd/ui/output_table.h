@@ -10,13 +10,13 @@
 struct table_style {
 	bool is_bare;      /* without its heading */
 	bool cuts_middle;  /* text that does not fit loses its middle, not its end */
-	bool hides_empty;  /* a column without any value is not shown */
-	const char *spare; /* columns that are left out for want of room: SQL's names, the first one first */
+	bool hides_empty;  /* a column without values is not shown */
+	const char *spare; /* columns to leave out if there is no room: SQL's names, in this order */
 	const char
-		*paragraphs; /* columns of sentences, which go below the others in lines of words: as above */
-	int folds_last;      /* so many of the last columns go below the others for want of room */
-	/* For "ns" columns called x_ms, or ms, and cells as "1.0 ms" are shown as times with their
-	 * units, "1.5 s"; for another unit such columns have its name; NULL: as they are. */
+		*paragraphs; /* columns of sentences, printed below the others in lines of words: as above */
+	int folds_last;      /* so many of the last columns go below the others if there is no room */
+	/* "ns": columns called x_ms, or ms, and cells such as "1.0 ms" are shown as times with their units,
+	 * "1.5 s". Another unit: such columns are named after it. NULL: unchanged. */
 	const char *unit;
 	const char *if_empty; /* line instead of a table without rows, or NULL */
 };

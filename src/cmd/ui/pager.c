@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stdout becomes a stream of the command's own, so that all code prints as ever. The pager starts when
- * there is more than one screen, and not before: a short result stays on the screen whatever
- * the pager does at its end, and progress is shown until then.
+ * stdout becomes a stream of the command's own, so other code prints as usual. The pager starts only after
+ * more than one screen of output. So a short result stays on the screen whatever the pager does at its end,
+ * and progress is shown until then.
  */
 #include "cmd/ui/pager.h"
 
@@ -21,7 +21,7 @@
 #include "cmd/ui/progress.h"
 
 static struct {
-	FILE *terminal; /* stdout as it was; NULL: no pager was begun */
+	FILE *terminal; /* the original stdout; NULL: no pager_begin() */
 	char *held;     /* until the pager starts */
 	size_t size, room;
 	int lines, screen;
@@ -48,14 +48,14 @@ static _Noreturn void become_pager(int input)
 	_exit(127);
 }
 
-/* A result that cannot be paged is printed. */
+/* If it fails, the result is printed directly. */
 static bool start_pager(void)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC))
 		return false;
-	progress_stop(); /* the screen is the pager's */
+	progress_stop(); /* the pager owns the screen now */
 	pager.pid = fork();
 	if (pager.pid == 0)
 		become_pager(ends[0]);
@@ -65,7 +65,7 @@ static bool start_pager(void)
 		return false;
 	}
 	pager.pipe = ends[1];
-	/* Ctrl-C is the pager's; this process ends when the pager does. */
+	/* The pager handles Ctrl-C; this process ends when the pager does. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_DFL);
 	return true;
@@ -87,7 +87,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
 	return true;
 }
 
-/* To the pager or, where there is none, the terminal. */
+/* Writes to the pager or, without one, to the terminal. */
 static bool pass_on(const char *bytes, size_t size)
 {
 	return write_all(pager.pipe >= 0 ? pager.pipe : fileno(pager.terminal), bytes, size);

@@ -4,10 +4,10 @@
  */
 #pragma once
 
-/* Where stdout is a terminal: what is printed from now on is held back, and a pager
- * gets it once it is longer than the screen. */
+/* If stdout is a terminal: holds back the output from now on, and starts a pager when it is longer than the
+ * screen. */
 void pager_begin(void);
 
-/* Prints what was held back, or waits until the person has left the pager. stdout is as
- * before. Nothing where none was begun. 0, or an errno value. */
+/* Prints the held output, or waits until the user has left the pager. Restores stdout. Does nothing without
+ * pager_begin(). 0, or an errno value. */
 int pager_end(void);

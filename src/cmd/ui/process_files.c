@@ -52,7 +52,7 @@ long long process_number(pid_t process, pid_t thread, const char *file, const ch
 	return value;
 }
 
-/* The fields after the name, which may have anything in it. */
+/* The fields after the name, which may contain any character. */
 static char read_stat(pid_t process, pid_t thread, unsigned long long *start)
 {
 	FILE *file = process_file(process, thread, "stat");

@@ -2,16 +2,14 @@
 /*
  * A program run as a child, with every signal passed on exactly once.
  *
- * To stay its parent, instead of becoming the program, is needed to say something at
- * its end. The price is that signals to the command have to be handed over: but only those
- * to the command alone. Those of the terminal, or of kill() to the whole process group, the
- * program has got already; and twice is not once for a program that counts its
- * interrupts. The kernel marks the terminal's signals. For the others there is a
- * witness: a process of the same group that never takes a signal, so that whatever was
- * sent to the group stays pending in it, where /proc shows it.
+ * The command stays its parent, instead of becoming the program, to print a summary at its end. So it must
+ * pass on signals, but only those to the command alone. The program has already received those of the
+ * terminal, or of kill() to the whole process group, and must not get them twice, because it may count its
+ * interrupts. The kernel marks the terminal's signals. For the others there is a witness: a process of the
+ * same group that never handles a signal, so a signal to the group stays pending in it, and /proc shows that.
  *
- * All signals are blocked here and taken one by one: their dispositions stay what the
- * program shall inherit.
+ * This process blocks all signals and takes them one by one, so their dispositions stay those that the
+ * program inherits.
  */
 #include "cmd/ui/program.h"
 
@@ -42,7 +40,8 @@ static pid_t program, witness;
 
 /* --- starting --------------------------------------------------------------------- */
 
-/* If this process is killed, the program is too: signals could not reach it through the command. */
+/* If this process is killed, the program is too, because signals could no longer reach it through the
+ * command. */
 static void die_with_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -71,7 +70,7 @@ static int start_program(char **argv)
 	int ends[2], error = 0;
 	ssize_t size;
 
-	/* The second end closes by itself when the program has been started. */
+	/* exec() closes the second end when the program starts. */
 	if (pipe2(ends, O_CLOEXEC))
 		return errno;
 	program = fork();
@@ -88,10 +87,10 @@ static int start_program(char **argv)
 	return error;
 }
 
-#define FDS_MAX 1024 /* that are looked for where there is no /proc */
+#define FDS_MAX 1024 /* checked if there is no /proc */
 
-/* One that is closed at exec was not there at this process's: it is of the command, or of a library that is
- * preloaded here, too, and the program does not have it. */
+/* A descriptor with FD_CLOEXEC did not exist at this process's exec: it belongs to the command or to a
+ * library that is preloaded here, too, and the program does not have it. */
 static bool is_inherited(int fd)
 {
 	int flags = fcntl(fd, F_GETFD);
@@ -99,9 +98,9 @@ static bool is_inherited(int fd)
 	return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
-/* Readers of the program's output must see its end, although this process lives on. What a library that is
- * preloaded here, too, goes on writing to its own numbers must not come to files that are opened later: the
- * numbers are not free again. */
+/* Readers of the program's output must see its end while this process still runs. A library that is preloaded
+ * here, too, may continue to write to its descriptors. Their numbers are not freed, so that this cannot reach
+ * files that are opened later. */
 static void let_go_of_descriptors(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -127,7 +126,7 @@ static void let_go_of_descriptors(void)
 
 /* --- the witness ------------------------------------------------------------------ */
 
-/* All of them. close_range() came with Linux 5.9. */
+/* Closes all of them. close_range() exists since Linux 5.9. */
 static void close_descriptors(void)
 {
 	DIR *fds = syscall(SYS_close_range, 0, ~0u, 0) ? opendir("/proc/self/fd") : NULL;
@@ -187,13 +186,13 @@ static unsigned long long pending_here(void)
 	return pending;
 }
 
-/* Whether the signal that the command got went to the whole group. One to the command alone that follows
- * within the moment of waiting is taken for the group's: the two cannot be told apart. */
+/* Whether a received signal went to the whole group. A signal to the command alone that follows within the
+ * waiting time counts as the group's, because the two cannot be distinguished. */
 static bool has_witnessed(int signal)
 {
-	/* Those that an earlier witness had, and the command has not taken yet. */
+	/* Signals that an earlier witness has received, and the command has not taken yet. */
 	static unsigned long long earlier;
-	/* The group's processes get theirs one after the other. */
+	/* The processes of the group receive the signal one after the other. */
 	const struct timespec moment = { .tv_nsec = 2000000 };
 	pid_t old = witness;
 
@@ -202,7 +201,7 @@ static bool has_witnessed(int signal)
 	nanosleep(&moment, NULL);
 	if (!((earlier | pending_of(old)) & bit_of(signal)))
 		return false;
-	/* What comes now the new one has, or both. */
+	/* Later signals reach the new one, or both. */
 	start_witness();
 	earlier = (earlier | pending_of(old)) & pending_here();
 	end_witness(old);
@@ -211,7 +210,7 @@ static bool has_witnessed(int signal)
 
 /* --- until its end ---------------------------------------------------------------- */
 
-/* Stops as the program has, so that a shell notices, until SIGCONT comes. */
+/* Stops like the program, so that a shell notices, until SIGCONT arrives. */
 static void stop_alike(int signal_number)
 {
 	struct sigaction before, standard = { .sa_handler = SIG_DFL };
@@ -222,14 +221,14 @@ static void stop_alike(int signal_number)
 	if (signal_number != SIGSTOP)
 		sigaction(signal_number, &standard, &before);
 	raise(signal_number);
-	sigprocmask(SIG_UNBLOCK, &one, NULL); /* here */
+	sigprocmask(SIG_UNBLOCK, &one, NULL); /* it stops here */
 	sigprocmask(SIG_BLOCK, &one, NULL);
 	if (signal_number != SIGSTOP)
 		sigaction(signal_number, &before, NULL);
 }
 
-/* Whether a process or the terminal sent it. Signals that this process's own timers and descriptors send
- * (of a library that is preloaded into it, too) would be one too many for the program. */
+/* Whether a process or the terminal sent it. The program must not get signals of this process's own timers
+ * and descriptors (also of a library that is preloaded into it). */
 static bool is_to_be_passed_on(const siginfo_t *info)
 {
 	static const int of_terminal[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGTSTP,
@@ -245,12 +244,13 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 
 static void pass_on(const siginfo_t *info)
 {
-	/* First: the witness has the terminal's signals, too, and would take the next one for the group's. */
+	/* First, because the witness also receives the terminal's signals, and would attribute the next
+	 * signal to the group. */
 	bool is_witnessed = has_witnessed(info->si_signo);
-	/* The kernel's are the terminal's, to the group. */
+	/* Signals of the kernel come from the terminal, to the group. */
 	bool is_of_group = info->si_code > 0 || is_witnessed;
 
-	/* A daemon has left the group, which it could not have as the group's leader, without the command. */
+	/* A daemon has left the group. Without the command, it would be the group's leader, which cannot. */
 	if (is_of_group && getpgid(program) == getpgrp())
 		return;
 	if (info->si_code == SI_QUEUE) {
@@ -262,7 +262,7 @@ static void pass_on(const siginfo_t *info)
 
 static char last_name[16];
 
-/* A process that has ended keeps its name until it is waited for. */
+/* A process that has ended keeps its name until its parent waits for it. */
 static void read_last_name(void)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -340,9 +340,9 @@ int program_start(char **argv)
 	int error;
 
 	program_hold_signals();
-	/* Ignored, its end could not be waited for. */
+	/* If SIGCHLD were ignored, nothing could wait for the program's end. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
-	start_witness(); /* first, to miss nothing */
+	start_witness(); /* first, so that it misses no signal */
 	error = start_program(argv);
 	if (error)
 		end_witness(witness);
@@ -359,7 +359,7 @@ _Noreturn void program_end_alike(int status)
 		int signal_number = WTERMSIG(status);
 		sigset_t one;
 
-		setrlimit(RLIMIT_CORE, &none); /* the program's is the one of interest */
+		setrlimit(RLIMIT_CORE, &none); /* only the program's dump is of interest */
 		sigaction(signal_number, &standard, NULL);
 		sigemptyset(&one);
 		sigaddset(&one, signal_number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See progress.h. The line is short and plain: no terminal is too narrow or too old.
+ * See progress.h. The line is short and plain, so it works on every terminal.
  */
 #include "cmd/ui/progress.h"
 
@@ -11,19 +11,19 @@
 
 #define FIRST_NS 1000000000
 #define EVERY_NS 250000000
-#define STEPS 20000 /* of SQLite's machine, from one look at the clock to the next: below a ms */
+#define STEPS 20000 /* of SQLite's machine, between two readings of the clock: less than a ms */
 
 static struct {
-	const char *doing; /* NULL: nothing */
-	int64_t count;     /* of things done, 0: not known */
+	const char *doing; /* NULL: nothing in progress */
+	int64_t count;     /* of finished things; 0: not known */
 	const char *things;
 	int64_t start_ns, shown_ns;
-	int width; /* of what is on the line */
+	int width; /* of the current line */
 	bool is_stopped;
-	int64_t limit_ns; /* 0: none */
+	int64_t limit_ns; /* 0: no limit */
 } progress;
 
-/* By libc, unlike base/clock.h, so that a test can hurry it (tests/command/test_outputs.py). */
+/* From libc, unlike base/clock.h, so that a test can advance it (tests/command/test_outputs.py). */
 static int64_t clock_ns(void)
 {
 	struct timespec now;
@@ -105,7 +105,7 @@ static int on_sqlite_progress(void *context)
 {
 	(void)context;
 	show_if_due();
-	return progress_is_late(); /* 0: go on */
+	return progress_is_late(); /* 0: continue */
 }
 
 void progress_watch(sqlite3 *db)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Progress of a command, shown after a second on a line of stderr, which is cleared at the
- * end. Only where stderr is a terminal.
+ * Progress of a command, shown after a second on a line of stderr, which is cleared at the end. Only if
+ * stderr is a terminal.
  *
- * One thing is in progress from a progress_begin() to the next one or to progress_end().
- * Code that writes to a terminal in between calls progress_end() first; complain() does.
+ * One thing is in progress from a progress_begin() to the next one or to progress_end(). Code that writes to
+ * a terminal in between calls progress_end() first; complain() does.
  */
 #pragma once
 
@@ -14,18 +14,18 @@
 
 void progress_begin(const char *doing); /* "reading samples"; stays valid */
 
-/* How many of them are done, where that is known. Cheap: call it for each. */
+/* The number of finished things, if known. Cheap: call it for each. */
 void progress_count(int64_t count, const char *things);
 
 void progress_end(void);
-void progress_stop(void); /* and nothing is shown after that */
+void progress_stop(void); /* hides it permanently */
 
-/* Ends it where stdout is a terminal, too: output that comes now would stand in its line. */
+/* Ends it if stdout is a terminal as well, because output would appear in its line. */
 void progress_clear(void);
 
-/* Statements of this connection show it while they run. */
+/* Statements of this connection show the progress while they run. */
 void progress_watch(sqlite3 *db);
 
-/* From now on such statements end as interrupted once so many seconds have passed. */
+/* Such statements end as interrupted after so many seconds from now. */
 void progress_limit(int seconds);
-bool progress_is_late(void); /* they have */
+bool progress_is_late(void); /* that time is over */
