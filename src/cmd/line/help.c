@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --help and the man page, which the build writes with `queryprof --man`. Both follow from
- * the tables of the commands, so that they cannot differ.
+ * --help and the man page, which the build writes with `queryprof --man`. Both use the tables of the
+ * commands, so they cannot differ.
  */
 #include "cmd/line/help.h"
 
@@ -18,7 +18,7 @@ static const char description[] =
 	"Records what the queries of programs that use SQLite do, and reads the trace files "
 	"that queryprof's sampling profiler writes.";
 
-/* Topics of all commands: a title for the man page, and paragraphs. */
+/* Topics that concern all commands: a title for the man page, and paragraphs. */
 static const struct topic {
 	const char *title;
 	const char *text;
@@ -50,8 +50,8 @@ static const struct topic {
 
 /* --- on the terminal ------------------------------------------------------------ */
 
-/* Words from column `at` on, broken before WIDTH; later lines begin at `indent`. An
- * empty line stays one. */
+/* Prints words from column `at` on, with breaks before WIDTH; later lines begin at `indent`. Empty lines are
+ * kept. */
 static void print_filled(FILE *to, const char *text, int at, int indent)
 {
 	bool is_first = true;
@@ -74,7 +74,7 @@ static void print_filled(FILE *to, const char *text, int at, int indent)
 	fputc('\n', to);
 }
 
-/* "name VALUE" behind its dashes, with the man page's fonts where they are given. */
+/* "name VALUE" after its dashes, in the man page's fonts if they are given. */
 static int print_option_name(FILE *to, const struct command_option *option, const char *dashes,
                              const char *bold, const char *italic, const char *roman)
 {
@@ -153,8 +153,8 @@ void help_print_command(const struct command *command, FILE *to)
 
 #define MAN_DATE "2026-11-29" /* of the texts */
 
-/* Escapes the text, so that troff takes it literally. A line that begins with a dot or a quote
- * would be a request. */
+/* Escapes the text, so that troff prints it literally. A line that begins with a dot or a quote would be a
+ * request. */
 static void print_escaped(FILE *to, const char *text, size_t size, bool is_line_start)
 {
 	for (size_t i = 0; i < size; i++) {

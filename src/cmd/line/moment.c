@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times on the command line: a base (a date, now, the end of the file, …), with a
- * duration added or taken away; or a duration alone, which is so long ago. All in UTC.
+ * Times on the command line: a base (a date, now, the end of the file, …), plus or minus a duration; or only
+ * a duration, which means so long ago. All in UTC.
  */
 #include "cmd/line/moment.h"
 
@@ -36,7 +36,7 @@ bool moment_parse_duration(const char *text, int64_t *ns)
 	return false;
 }
 
-/* `digits` digits, and nothing else counts as a number. Moves on past them. */
+/* Reads a number of exactly `digits` digits, and advances past it. */
 static bool parse_digits(const char **at, int digits, int *number)
 {
 	*number = 0;
@@ -56,7 +56,7 @@ static bool parse_character(const char **at, char wanted)
 	return true;
 }
 
-/* Z, +01:00, or nothing: +350ms is a duration. Moves on past it. */
+/* Reads Z, +01:00, or nothing, because +350ms is a duration. Advances past it. */
 static void parse_zone(const char **at, int64_t *ns)
 {
 	int sign = **at == '-' ? 1 : -1, hours, minutes;
@@ -71,7 +71,7 @@ static void parse_zone(const char **at, int64_t *ns)
 	*at = end;
 }
 
-/* 2026-11-20[ 09:30[:15[.25]][Z|+01:00]]; moves on past it. */
+/* 2026-11-20[ 09:30[:15[.25]][Z|+01:00]]; advances past it. */
 static bool parse_date(const char **at, int64_t *ns)
 {
 	struct tm date = { 0 };
@@ -97,7 +97,7 @@ static bool parse_date(const char **at, int64_t *ns)
 	date.tm_mon -= 1;
 	struct tm asked = date;
 	*ns = timegm(&date) * SECOND + fraction;
-	/* 2262 is where ns end, and 30 February becomes another day. */
+	/* ns end in 2262, and timegm() turns 30 February into another day. */
 	if (asked.tm_year < 0 || asked.tm_year > 361 || asked.tm_mon != date.tm_mon ||
 	    asked.tm_mday != date.tm_mday || asked.tm_hour != date.tm_hour || asked.tm_min != date.tm_min)
 		return false;

@@ -12,7 +12,7 @@ struct moment_bases {
 	int64_t now, start, end; /* start, end: of the file */
 };
 
-/* A number with its unit, as 50ms. False: the text is no duration. */
+/* A number with its unit, such as 50ms. False: the text is not a duration. */
 bool moment_parse_duration(const char *text, int64_t *ns);
 
 /* ns since 1970. False: the text is not a time. */

@@ -9,7 +9,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many errors make one of the other. Both are shorter than NEAREST_SIZE. */
+/* How many errors turn one into the other. Both are shorter than NEAREST_SIZE. */
 static size_t count_errors(const char *a, const char *b)
 {
 	size_t rows[3][NEAREST_SIZE], *before = rows[0], *above = rows[1], *row = rows[2];

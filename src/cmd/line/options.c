@@ -74,7 +74,7 @@ static bool is_number(const char *value)
 	return value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")];
 }
 
-/* Settings take nanoseconds; a person who writes a small number of them means another unit. */
+/* Settings are in nanoseconds. A user who writes a small number means another unit. */
 static bool lacks_unit(const struct command_option *option, const char *value)
 {
 	return option->kind == OPTION_PERIOD && is_number(value) && strlen(value) < 5 && atoi(value) > 0;
