@@ -17,7 +17,7 @@
 #include "store/file/schema.h"
 
 struct folder {
-	char *path; /* without links */
+	char *path; /* with links resolved */
 	int fd;
 };
 static VECTOR(struct folder) folders;
@@ -49,7 +49,7 @@ struct found {
 	int64_t size, changed; /* bytes, seconds */
 };
 
-/* The application id is in SQLite's header of the file. */
+/* The file's SQLite header contains the application id. */
 static bool is_trace_file(int folder, const char *name, struct stat *status)
 {
 	unsigned char header[72];
@@ -91,7 +91,7 @@ static found_vector find_all(void)
 		struct stat status;
 
 		while (files && (file = readdir(files))) {
-			/* A device may do something if it is opened. */
+			/* Opening a device may have side effects. */
 			if ((file->d_type != DT_REG && file->d_type != DT_UNKNOWN) ||
 			    !is_trace_file(folder->fd, file->d_name, &status))
 				continue;
@@ -146,7 +146,7 @@ void folders_list(FILE *to)
 
 /* --- finding one ---------------------------------------------------------------------------------- */
 
-/* Why the file is refused; NULL: it is not. */
+/* Why the file is refused; NULL: it is accepted. */
 static const char *check(int fd)
 {
 	struct stat status;
@@ -161,7 +161,7 @@ static const char *check(int fd)
 
 static const char no_file[] = "there is no such file";
 
-/* Goes down one folder after the other, so no link and no ".." leads out. NULL: it is in this folder. */
+/* Opens one folder after the other, so no link and no ".." leads out. NULL: the file is in this folder. */
 static const char *refuse(const struct folder *folder, const char *name)
 {
 	const char *why = NULL;
@@ -198,7 +198,7 @@ static const char *refuse(const struct folder *folder, const char *name)
 	return why;
 }
 
-/* The part of an absolute path after the folder; NULL: it is not below that. */
+/* The part of an absolute path after the folder; NULL: the path is not below it. */
 static const char *below(const struct folder *folder, const char *path)
 {
 	const size_t size = strlen(folder->path);
@@ -221,7 +221,7 @@ static char *find_newest(FILE *to)
 	return path;
 }
 
-/* NULL if no folder has it; then `why` has the reason. */
+/* NULL: no folder has it, and `why` has the reason. */
 static char *find(const char *name, const char **why)
 {
 	*why = "it is in none of the folders with which the server was started";

@@ -14,8 +14,8 @@ int folders_open(int count, char **paths);
  * malloc'ed; NULL: `to` has the reason. */
 char *folders_find(const char *name, FILE *to);
 
-/* The same for a database, and for the -wal and -journal files next to it, which are copied with it. */
+/* The same for a database, and for its -wal and -journal files, which are copied with it. */
 char *folders_find_database(const char *name, FILE *to);
 
-/* Writes a line for each trace file in the folders, the newest first. */
+/* Writes a line for each trace file in the folders, newest first. */
 void folders_list(FILE *to);

@@ -53,7 +53,7 @@ enum {
 
 #define META "$.params._meta.\"io.modelcontextprotocol/"
 
-/* What of a message decides. */
+/* The parts of a message that determine the response. */
 #define SELECT_HEAD                                                                                          \
 	"SELECT json_type(m), m ->> '$.jsonrpc', json_type(m, '$.id'), m -> '$.id', json_type(m, "           \
 	"'$.method'), m ->> '$.method', json_type(m, '$.params'), coalesce(json_type(m, '$.result'), "       \
@@ -83,7 +83,7 @@ enum head {
 
 static sqlite3_stmt *head, *arguments;
 
-/* "" if it is none. */
+/* "" if it is missing. */
 static const char *value(enum head column)
 {
 	return run_sql_text(head, column);
@@ -102,7 +102,7 @@ static void end(void)
 	fflush(stdout);
 }
 
-/* Of the message whose head was read; `id` false: its id is not known. `data`: JSON, or NULL. */
+/* Refuses the message whose head was read. has_id false: its id is not known. data: JSON, or NULL. */
 static void refuse(bool has_id, int code, const char *message, const char *data)
 {
 	begin();
@@ -118,7 +118,7 @@ static void refuse(bool has_id, int code, const char *message, const char *data)
 	end();
 }
 
-/* The members of a result, with COMPLETE. */
+/* Answers with these members of a result, and COMPLETE. */
 static void answer(const char *members)
 {
 	begin();
@@ -141,7 +141,7 @@ static void answer_list(void)
 	free(list);
 }
 
-/* The revision that the client wants, if it is spoken and has `initialize`. */
+/* Answers with the revision that the client wants, if it is supported and has `initialize`. */
 static void answer_initialize(void)
 {
 	char members[sizeof(INSTRUCTIONS) + 256];
@@ -201,7 +201,7 @@ static bool is_spoken(const char *revision)
 	return false;
 }
 
-/* False after an answer that refuses it. */
+/* False: an answer has refused it. */
 static bool check_parameters(void)
 {
 	if (*value(PARAMETERS_KIND) && strcmp(value(PARAMETERS_KIND), "object") != 0)
@@ -237,7 +237,7 @@ static void answer_request(const char *line)
 		refuse(true, NO_METHOD, "there is no such method; this server has tools only", NULL);
 }
 
-/* A message that can be read. */
+/* Answers a message that could be parsed. */
 static void answer_message(const char *line)
 {
 	const char *id = value(ID_KIND);
@@ -279,7 +279,7 @@ static void answer_line(const char *line, size_t size)
 
 /* --- the loop --------------------------------------------------------------------------------------- */
 
-/* Reads a line without its end. False: there are no more. *size: of all of it, of which no more than
+/* Reads a line without its end. False: there are no more. *size: of the whole line, of which at most
  * LINE_MAX_BYTES are kept. */
 static bool read_line(char *line, size_t *size)
 {

@@ -24,7 +24,7 @@ enum kind { TEXT, NUMBER, FILE_NAME, DATABASE_NAME };
 
 struct parameter {
 	const char *name;
-	const char *option; /* NULL: an argument of the command; these are in its order */
+	const char *option; /* NULL: an argument of the command, in this order */
 	enum kind kind;
 	bool is_required;
 	const char *help;
@@ -216,7 +216,7 @@ struct call {
 	char *values[ARGUMENTS_MAX]; /* malloc'ed; NULL: not given */
 };
 
-/* The answers fit into the characters with these. */
+/* The default limit, with which an answer fits into the characters. */
 static const char *limit_of(const struct tool *tool)
 {
 	return strcmp(tool->name, "findings") == 0 ? "3" : strcmp(tool->name, "diff") == 0 ? "5" : "8";
@@ -259,7 +259,7 @@ static bool take_argument(struct call *call, sqlite3_stmt *row, FILE *to)
 	return *to_value != NULL;
 }
 
-/* Whether the client gave every required argument; files become paths. */
+/* Checks that the client gave every required argument, and turns files into paths. */
 static bool complete(struct call *call, FILE *to)
 {
 	for (int i = 0; call->tool->parameters[i].name; i++) {
@@ -284,8 +284,8 @@ static bool complete(struct call *call, FILE *to)
 	return true;
 }
 
-/* The words of the command line, and a NULL. A client's text is never an option: it follows the name of one,
- * or the end of them. */
+/* The words of the command line, and a NULL. A client's text is never an option, because it follows an
+ * option's name or the end of the options. */
 static int make_words(const struct call *call, char **words)
 {
 	const struct tool *tool = call->tool;
@@ -337,8 +337,8 @@ static _Noreturn void run_child(const struct tool *tool, int output, int count, 
 	_exit(result);
 }
 
-/* Reads what the child prints until it has ended, has printed more than anybody is shown, or its time is
- * over: then false. */
+/* Reads the child's output until it has ended or has printed more than is ever shown. False: its time is
+ * over. */
 static bool read_output(int input, int seconds, char *text, size_t *size)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)seconds * NS_PER_S;
@@ -360,7 +360,7 @@ static bool read_output(int input, int seconds, char *text, size_t *size)
 	return true;
 }
 
-/* Writes the lines that fit, each without the blanks at its end, and a note if lines were left out. */
+/* Writes the lines that fit, without trailing blanks, and a note if lines were left out. */
 static void write_lines(const char *text, size_t size, FILE *to)
 {
 	static const char more[] = "[cut: ask for less with limit, statement, like, or SQL]\n";
@@ -377,7 +377,7 @@ static void write_lines(const char *text, size_t size, FILE *to)
 		for (size_t i = 0; i < length; i++)
 			count += ((unsigned char)text[i] & 0xc0) != 0x80;
 		if (used + count + 1 > room) {
-			if (!used) { /* one line, as of a value that is long */
+			if (!used) { /* a single line, such as a long value */
 				fwrite(text, 1, text_cut(text, room), to);
 				putc('\n', to);
 			}

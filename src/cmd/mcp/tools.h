@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The most characters of an answer, and the seconds that it may take, if the tool has no other limit. */
+/* The default limits of an answer: characters, and seconds. */
 #define TOOL_CHARACTERS 1999
 #define TOOL_SECONDS 20
 
@@ -17,7 +17,7 @@ struct tool;
 
 const struct tool *tools_find(const char *name); /* NULL: none */
 
-/* Writes the JSON array of all. */
+/* Writes all tools as a JSON array. */
 void tools_write_list(FILE *to);
 
 /* Answers a call: each row of `arguments` is (name, JSON type, value). True: `to` has an error. */
