@@ -63,8 +63,8 @@ bool document_is_fresh(const struct document *document)
 
 /* --- the child ------------------------------------------------------------------------------------- */
 
-/* But for the standard ones: the server's sockets would stay open with the child. close_range() came with
- * Linux 5.9. */
+/* Closes all except the standard ones, because the server's sockets would stay open with the child.
+ * close_range() exists since Linux 5.9. */
 static void close_descriptors(void)
 {
 	DIR *fds = syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) ? opendir("/proc/self/fd") : NULL;
@@ -148,7 +148,7 @@ bool document_start(struct document *document)
 	return false;
 }
 
-/* The child's text; false: it cannot be read. */
+/* Takes the child's text; false: it cannot be read. */
 static bool take_text(struct document *document)
 {
 	struct stat status;
@@ -190,7 +190,7 @@ bool document_read(struct document *document)
 	ssize_t got;
 	int status = -1;
 
-	/* What it complains of is for the person at the terminal; a page gets no path of the machine. */
+	/* Its complaints are for the user at the terminal; a page gets no path of the machine. */
 	while ((got = read(document->said, text, sizeof(text))) > 0 || (got < 0 && errno == EINTR))
 		if (got > 0 && write(STDERR_FILENO, text, (size_t)got) < 0)
 			break;

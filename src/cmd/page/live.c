@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof live: a page in the browser that shows a trace file, and what its programs do now.
+ * queryprof live: a page in the browser that shows a trace file, and what the recorded programs do now.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static int check(char **argv)
 
 static int serve(const char *path)
 {
-	/* What is not a trace file is said before there is an address. */
+	/* Reports a file that is not a trace file before it prints an address. */
 	sqlite3 *db = trace_file_open(path);
 
 	if (!db)

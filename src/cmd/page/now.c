@@ -54,7 +54,7 @@ int now_print(const char *path)
 	sqlite3 *db;
 	int result;
 
-	/* A file that nobody writes to is no error here. */
+	/* Here, a file without a writer is not an error. */
 	complain_hold();
 	result = live_open("live", path, &live, NULL);
 	free(complain_detach());

@@ -26,10 +26,10 @@
 
 #define CONNECTIONS_MAX 256u
 #define REQUEST_MAX ((size_t)16384) /* its line and headers */
-#define IDLE_S 30u                  /* after that a connection without any progress ends */
+#define IDLE_S 30u                  /* after that, an idle connection is closed */
 #define TOKEN_BYTES 16
 
-/* One event of the stream, for all who listen. */
+/* One event of the stream, shared by all listeners. */
 struct message {
 	int users;
 	uint64_t number;
@@ -37,27 +37,26 @@ struct message {
 	char text[];
 };
 
-/* A page that listens to the events. It gets the newest message; one that reads slowly misses those between.
- */
+/* A page that listens to the events. It gets the newest message, so a slow reader misses some. */
 struct listener {
 	struct MHD_Connection *connection;
-	struct message *message; /* that it is reading; NULL: none */
-	size_t offset;           /* in that */
-	uint64_t seen;           /* the number of the newest message that it has got */
+	struct message *message; /* being sent; NULL: none */
+	size_t offset;           /* in the message */
+	uint64_t seen;           /* the number of the newest message that was sent */
 	bool is_suspended;
 };
 
 static struct {
 	struct MHD_Daemon *daemon;
 	char token[2 * TOKEN_BYTES + 1];
-	char hosts[2][32], origins[2][40]; /* that a browser may name */
+	char hosts[2][32], origins[2][40]; /* accepted from a browser */
 	char *policy;
-	struct MHD_Response *page, *data; /* data: of data_document, NULL: none was made */
+	struct MHD_Response *page, *data; /* data: from data_document; NULL: none yet */
 	struct document data_document, now_document;
 	VECTOR(struct MHD_Connection *) waiting; /* suspended, for data_document */
 	VECTOR(struct listener *) listeners;
 	struct message *newest;
-	uint64_t numbers; /* of messages */
+	uint64_t numbers; /* of messages so far */
 } server;
 
 /* --- responses ------------------------------------------------------------------------------------- */
@@ -83,14 +82,14 @@ static struct MHD_Response *with_headers(struct MHD_Response *response, const ch
 	return response;
 }
 
-/* `text` is kept, and freed with the response if it `is_owned`. NULL: no memory. */
+/* The response owns `text` if it `is_owned`. NULL: no memory. */
 static struct MHD_Response *make_response(const char *text, size_t size, const char *type,
                                           enum MHD_ResponseMemoryMode mode)
 {
 	return with_headers(microhttpd.MHD_create_response_from_buffer(size, (void *)text, mode), type);
 }
 
-/* A sentence that has nothing of the request and nothing of the machine in it. */
+/* Sends a sentence that contains nothing from the request and nothing about the machine. */
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *sentence)
 {
 	struct MHD_Response *response = make_response(sentence, strlen(sentence), "text/plain; charset=utf-8",
@@ -121,7 +120,7 @@ static void resume(struct listener *listener)
 	listener->is_suspended = false;
 }
 
-/* A line of JSON, in which a line feed is white space. */
+/* text: JSON, in which a line feed is white space. */
 static void publish(const char *event, const char *text, size_t size)
 {
 	const size_t room = size + strlen(event) + sizeof("event: \ndata: \n\n");
@@ -142,7 +141,7 @@ static void publish(const char *event, const char *text, size_t size)
 		resume(server.listeners.items[i]);
 }
 
-/* The next bytes for a page; a connection that has nothing to send is suspended until there is more. */
+/* Copies the next bytes for a page. If there are none, suspends the connection until there are more. */
 static ssize_t read_events(void *context, uint64_t position, char *buffer, size_t room)
 {
 	struct listener *listener = context;
@@ -198,7 +197,7 @@ static enum MHD_Result answer_events(struct MHD_Connection *connection)
 	                        "text/event-stream; charset=utf-8");
 	if (!response || !vector_push(&server.listeners, listener)) {
 		if (response)
-			microhttpd.MHD_destroy_response(response); /* with the listener */
+			microhttpd.MHD_destroy_response(response); /* the listener is freed with it */
 		else
 			free(listener);
 		return MHD_NO;
@@ -225,7 +224,7 @@ static enum MHD_Result answer_data(struct MHD_Connection *connection)
 	return MHD_YES;
 }
 
-/* All that waited ask again. */
+/* Resumes the waiting connections, which then ask again. */
 static void finish_data(void)
 {
 	struct document *document = &server.data_document;
@@ -247,7 +246,7 @@ static bool is_one_of(const char *text, const char *one, const char *other)
 	return strcmp(text, one) == 0 || strcmp(text, other) == 0;
 }
 
-/* In the same time for every wrong token. NULL: it is not there, else what follows it. */
+/* Takes the same time for every wrong token. NULL: it is missing, else the text after it. */
 static const char *after_token(const char *path)
 {
 	const size_t size = sizeof(server.token) - 1;
@@ -279,7 +278,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is allowed.\n");
 	if (header(connection, "Content-Length") || header(connection, "Transfer-Encoding") || *upload_size)
 		return refuse(connection, MHD_HTTP_BAD_REQUEST, "A request with a body is not allowed.\n");
-	/* The first call is before the end of the request, where an answer would end the connection. */
+	/* The first call comes before the end of the request, when an answer would close the connection. */
 	if (!*state) {
 		*state = &is_known;
 		return MHD_YES;
@@ -304,7 +303,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 
 /* --- start ------------------------------------------------------------------------------------------- */
 
-/* A socket that listens; -1 after a complaint. Sets the port that it has. */
+/* A listening socket; -1 after a complaint. Sets `port` to its port. */
 static int open_socket(int *port)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -354,7 +353,7 @@ static bool make_page(void)
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
 
-	/* What only a header can say: nobody may show the page in a frame. */
+	/* Only a header can do this: no site may show the page in a frame. */
 	if (policy && asprintf(&server.policy, "%s; frame-ancestors 'none'", policy) < 0)
 		server.policy = NULL;
 	free(policy);
@@ -368,7 +367,7 @@ static bool make_page(void)
 
 static int data_print(const char *path)
 {
-	/* Of the machine a page gets no path. */
+	/* A page gets no path of the machine. */
 	const struct page_options options = { .no_paths = true };
 	sqlite3 *db = selection_open(path, &(struct selection){ .query = NULL });
 	char *data = db ? page_data(db, path, &options) : NULL;
@@ -410,8 +409,8 @@ static int start(const char *path, int port, const sigset_t *ending, int *signal
 
 /* --- the loop ---------------------------------------------------------------------------------------- */
 
-/* Once a second, if a page listens: what runs now; and whether the file has changed, until a page has asked
- * for the data. */
+/* Once a second, if a page listens: sends what runs now, and if the file has changed, says so until a page
+ * asks for the data. */
 static void tick(void)
 {
 	const struct document *data = &server.data_document;
@@ -428,7 +427,7 @@ static int milliseconds(uint64_t ns)
 	return ns / 1000000 < INT_MAX ? (int)(ns / 1000000) + 1 : INT_MAX;
 }
 
-/* Until the next thing to do, in ms. */
+/* The time until the next event, in ms. */
 static int patience(uint64_t next_tick)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC), left[] = { document_left_ns(&server.data_document),
@@ -474,7 +473,7 @@ static void serve(int signals)
 
 static void stop(void)
 {
-	/* The library wants none suspended at its end. */
+	/* The library requires that no connection is suspended at its end. */
 	for (size_t i = 0; i < server.waiting.count; i++)
 		microhttpd.MHD_resume_connection(server.waiting.items[i]);
 	for (size_t i = 0; i < server.listeners.count; i++)
