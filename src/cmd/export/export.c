@@ -2,8 +2,8 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time, of two files one after the other. The writer of the format
- * (src/export) gets the whole.
+ * Reads samples in the order of time, one file after the other if there are two. One writer of the format
+ * (src/export) gets all of them.
  */
 #include "cmd/export/reader.h"
 #include "cmd/export/spans.h"
@@ -29,7 +29,7 @@
 
 static const char *format_name, *out_path, *compared_path, *type_name, *no_inlines, *with_plan, *native;
 
-/* This one has neither samples nor spans, and no writer: see label_history.h. */
+/* This format has neither samples nor spans, and no writer: see label_history.h. */
 static const struct export_format label_history = {
 	.name = "label-history",
 	.summary = "trampolines, their labels and times; CSV",
@@ -71,7 +71,7 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* Samples that the format takes: those of the type, and others if it has_times. */
+/* is_shown: of the selected type; is_wanted: also of other types, if the format has_times. */
 struct type {
 	const char *trace_type; /* NULL: not known yet */
 	bool is_wanted, is_shown;
@@ -85,18 +85,18 @@ struct export
 	struct export_reader reader;
 	struct shown_type type;
 	FILE *out;
-	/* Samples go to the writer on a thread of its own: while it writes, the next ones are read. */
+	/* A second thread passes samples to the writer, while this one reads the next samples. */
 	struct helper_thread *writing;
 	int64_t count, flush_at;        /* samples */
-	int64_t flushed_ns, flushed_at; /* of the newest flush(), INT64_MIN: its labels are dropped */
-	size_t left;                    /* after it */
+	int64_t flushed_ns, flushed_at; /* of the newest flush(); INT64_MIN: its labels are dropped */
+	size_t left;                    /* labels that remained */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
 	sqlite3 *db;
 	struct selected_samples *samples;
 	VECTOR(struct type) types;   /* by number */
-	bool has_samples, has_shown; /* of those that the format takes, of the type */
+	bool has_samples, has_shown; /* wanted samples; shown samples */
 };
 
 /* --- reading --------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static bool has_times(const struct export *export)
 	return export->format->has_times && strcmp(export->type.unit, UNIT_NS) == 0;
 }
 
-/* What is to be done with the samples of a type of the file. NULL: no memory. */
+/* How the samples of a type in the file are used. NULL: no memory. */
 static const struct type *find_type(struct export *export, uint32_t number)
 {
 	struct type *type = vector_at(&export->types, number);
@@ -138,17 +138,17 @@ static int complain_of_writing(const struct export *export, int error)
 	                          error ? strerror(error) : "cannot be written");
 }
 
-/* So often that the tables of what has not ended stay in the processor's cache, unless so much lasts longer.
- */
+/* Often enough that the tables of unfinished runs fit the processor's cache, unless too many runs last
+ * longer. */
 #define FLUSH_SAMPLES (1 << 16)
 
-/* As many samples as come from one flush() to the next one can wait while it writes. */
+/* The samples between two calls of flush() can wait while it writes. */
 #define WAITING 1024
 #define BLOCKS (FLUSH_SAMPLES / WAITING)
 
 #define AHEAD 8 /* samples whose stack and labels are fetched while others are written */
 
-/* One without a stack stands for a flush() at its time. */
+/* A sample without a stack stands for a flush() at its time. */
 static bool write_waiting(void *context, const void *first, size_t count)
 {
 	struct export *export = context;
@@ -190,7 +190,7 @@ static bool write_sample(struct export *export, const struct export_sample *samp
 	return waiting || wait_for_writer(export) == COMMAND_FINE;
 }
 
-/* If it is time. False after a complaint. */
+/* Flushes if it is time. False after a complaint. */
 static bool flush(struct export *export, int64_t now_ns)
 {
 	if (!export->format->flush || export->count < export->flush_at)
@@ -277,7 +277,7 @@ static int complain_of_none(const struct export *export)
 	return complain("%s: no %s samples of these queries", export->path, export->type.name);
 }
 
-/* "" when it is not known; NULL: no memory. */
+/* "" if it is not known; NULL: no memory. */
 static const char *find_executable(struct export *export)
 {
 	sqlite3_stmt *row = NULL;
@@ -292,7 +292,7 @@ static const char *find_executable(struct export *export)
 	return path;
 }
 
-/* Takes from the first file the information that is one for all. A command_result. */
+/* Takes the information that both files share from the first one. A command_result. */
 static int complete_info(struct export *export)
 {
 	if (export->side)
@@ -314,7 +314,7 @@ static int add_open_file(struct export *export)
 		return complain("out of memory");
 	if (add_samples(export) != COMMAND_FINE)
 		return COMMAND_FAILED;
-	/* Spans may be there without samples. */
+	/* A file may have spans without samples. */
 	return export->has_shown || (!export->has_samples && export->format->add_span)
 	               ? COMMAND_FINE
 	               : complain_of_none(export);
@@ -447,7 +447,7 @@ static bool takes_runs(const struct export_format *format)
 	return format->add || format->add_span;
 }
 
-/* False after a complaint: the option is given and means nothing to the format. */
+/* False after a complaint: the option is given, but the format does not use it. */
 static bool check_option(const char *option, bool is_given, const struct export_format *format,
                          bool (*applies)(const struct export_format *))
 {
@@ -478,7 +478,7 @@ static bool check_options(const struct export_format *format)
 	return fine;
 }
 
-/* The format that a file's name says; NULL: several formats are written so, or none. */
+/* The format for a file's name; NULL: several formats use its extension, or none does. */
 static const char *format_of_file(const char *path)
 {
 	static const struct {
@@ -496,7 +496,7 @@ static const char *format_of_file(const char *path)
 	return NULL;
 }
 
-/* NULL after a complaint about the command line. */
+/* NULL after a usage error. */
 static const struct export_format *check_command_line(void)
 {
 	const struct export_format *format = NULL;

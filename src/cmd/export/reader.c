@@ -68,7 +68,7 @@ void export_reader_detach(struct export_reader *reader)
 
 #define BLOCK 16
 
-/* Reads the rows of the block that were not read yet, because an export needs most of them. A bad row is
+/* Reads the rows of the block that are not read yet, because an export needs most of them. A bad row is
  * skipped until the export needs it. False after a complaint. */
 static bool read_block(struct export_reader *reader, int64_t id, bool is_truncated, struct bare_stack *block)
 {
@@ -91,7 +91,7 @@ static bool read_block(struct export_reader *reader, int64_t id, bool is_truncat
 		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
 	else if (is_bad)
 		complain("%s: stack %lld is not an array of addresses", reader->path, (long long)id);
-	/* A sample whose stack is not there still took its time. */
+	/* A sample still took its time if its stack is missing. */
 	else if (!asked->stack && !(asked->stack = names_stack(reader->names, "[]", is_truncated, &bad)))
 		complain("out of memory");
 	sqlite3_reset(row);
@@ -112,8 +112,8 @@ static struct bare_stack *find_bare_stack(struct export_reader *reader, int64_t 
 	return bare->stack || read_block(reader, id, is_truncated, block) ? bare : NULL;
 }
 
-/* The frame that stands for what the thread waited for, as code that it was in: the cause and the
- * object. "" for no wait; NULL after a complaint. */
+/* A frame for the wait of the thread, as if it were code: the cause and the object. "" if there is no wait;
+ * NULL after a complaint. */
 static const char *find_leaf(struct export_reader *reader, int64_t wait)
 {
 	if (!wait)
@@ -147,7 +147,8 @@ static bool is_interpreter(const struct export_frame *frame)
 	return frame->module && module_is_interpreter(frame->module->name);
 }
 
-/* Whether the frame may be SQLite's: of a program that contains it, neither C++ nor V8's own code. */
+/* Whether the frame may be SQLite's: it is in the module that contains SQLite, and neither C++ nor V8's own
+ * code. */
 static bool may_be_sqlite(const struct export_frame *frame, const struct export_module *sqlite)
 {
 	const char *function = frame->line_count ? frame->lines[0].function : "";
@@ -181,7 +182,7 @@ static bool find_host_frames(const struct export_stack *stack, size_t *from, siz
 	return *end > *from;
 }
 
-/* With the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
+/* Adds the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
  * a complaint. */
 static const struct export_stack *find_stack(struct export_reader *reader, int64_t id, bool is_truncated,
                                              const char *root, const struct frame_path *call,
@@ -230,8 +231,8 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 
 /* --- reading --------------------------------------------------------------------- */
 
-/* No writer has to look out for sums that overflow: the largest, of all samples, is
- * formed here. False after a complaint. */
+/* Computes the largest sum, that of all samples, so no writer has to check for overflow. False after a
+ * complaint. */
 static bool check_numbers(struct export_reader *reader, const struct reader_sample *read, const char *unit,
                           struct export_sample *sample)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of a trace file, made into what the writers of src/export take. Stacks and labels, which
- * samples name by number, are read once each. Stacks stay until the reader is freed.
+ * Samples of a trace file, in the form that the writers of src/export take. Stacks and labels, which samples
+ * name by number, are read once each. Stacks live until the reader is freed.
  */
 #pragma once
 
@@ -31,8 +31,8 @@ struct export_reader {
 	struct names *names;
 	struct index stack_index, wait_index; /* by side and row number; by wait */
 	VECTOR(const struct export_stack *) stacks;
-	/* Of the file. */
-	struct tally blocks; /* of its stacks, by the first number, and whether they are truncated */
+	/* Of the file that is being read. */
+	struct tally blocks; /* of its stacks, by the first id, and whether they are truncated */
 	VECTOR(struct bare_stack) bare_stacks; /* by number of the block and of the row in it */
 	VECTOR(const char *) waits;
 	struct frame_paths nodes, calls;
@@ -44,16 +44,16 @@ struct export_reader {
 	sqlite3_stmt *stacks_of, *wait_of;
 };
 
-/* `reader` is zeroed, but for host, and of labels for root_key, has_links and labels_read. A command_result.
- */
+/* `reader` is zeroed, except for host, and in labels for root_key, has_links and labels_read. A
+ * command_result. */
 int export_reader_begin(struct export_reader *reader, bool inlines);
 void export_reader_free(struct export_reader *reader);
 
-/* From now on rows are of this file, opened by trace_file_open(), with temp.selected_statements. `side`: see
- * export_labels. A command_result. */
+/* From now on, rows belong to this file, opened by trace_file_open(), with temp.selected_statements. side:
+ * see export_labels. A command_result. */
 int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *path, uint32_t side);
 void export_reader_detach(struct export_reader *reader);
 
-/* `unit`: of the values, for complaints. False after a complaint. */
+/* unit: of the values, for complaints. False after a complaint. */
 bool export_reader_sample(struct export_reader *reader, const struct reader_sample *read, const char *unit,
                           struct export_sample *sample);

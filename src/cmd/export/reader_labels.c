@@ -17,14 +17,14 @@
 
 #define LINK_SIZE (32 + 16) /* see export_labels */
 
-/* An item's key, and when its run has ended. */
+/* An item's key, and the end of its run. */
 struct entry {
 	struct hash key;
 	int64_t last_ns;
 	uint32_t number;
 };
 
-/* The part of labels that all samples of a query have. */
+/* The part of labels that all samples of a query share. */
 struct live_query {
 	uint32_t number;
 	const char *database;
@@ -32,14 +32,14 @@ struct live_query {
 	struct reader_statement statement;
 };
 
-#define ITEMS 256 /* of a block */
+#define ITEMS 256 /* per block */
 
 static void *item_at(const struct reader_live *live, uint32_t number)
 {
 	return live->blocks.items[number / ITEMS] + number % ITEMS * live->size;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static void *find_live(const struct reader_live *live, struct hash key)
 {
 	const struct entry *entry = hash_table_find(&live->table, key);
@@ -47,7 +47,7 @@ static void *find_live(const struct reader_live *live, struct hash key)
 	return entry ? item_at(live, entry->number) : NULL;
 }
 
-/* A new item: zeroed, or as one that has ended has left it. NULL after a complaint. */
+/* A new item: zeroed, or with the values of an item that was dropped. NULL after a complaint. */
 static void *add_live(struct reader_live *live, struct hash key, int64_t last_ns, uint32_t *number)
 {
 	struct entry *entry = hash_table_add(&live->table, key);
@@ -77,7 +77,7 @@ static const char *keep_pairs(struct names *names, struct label_pairs *pairs)
 	return kept;
 }
 
-/* The value of the label with that key; "": there is no key. NULL: no memory. */
+/* The value of the label with that key; "": the key is missing. NULL: no memory. */
 static const char *find_root(struct names *names, const struct label_pairs *pairs, const char *key)
 {
 	const struct label_pair *pair = key ? label_pairs_find(pairs, key) : NULL;
@@ -92,7 +92,7 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 	return kept;
 }
 
-static const char no_link[] = ""; /* one place: where its link stands distinguishes a label */
+static const char no_link[] = ""; /* a unique pointer, because the link's address is part of a label's key */
 
 /* NULL after a complaint. */
 static const char *read_link(struct reader_labels *reader, int64_t span)
@@ -112,7 +112,7 @@ static const char *read_link(struct reader_labels *reader, int64_t span)
 	return link;
 }
 
-/* The ids of a span that the file has, no_link for others. NULL after a complaint. */
+/* The ids of a span in the file; no_link for other spans. NULL after a complaint. */
 static const char *find_link(struct reader_labels *reader, int64_t span)
 {
 	uint64_t words[] = { reader->side, (uint64_t)span };
@@ -130,8 +130,7 @@ static const char *find_link(struct reader_labels *reader, int64_t span)
 /* Reads an entry from its row. False: no memory. */
 typedef bool fill_entry(struct reader_labels *reader, sqlite3_stmt *row, void *entry);
 
-/* The entry, which is filled from the row of these numbers if it is new. NULL after a complaint, and so
- * below. */
+/* The entry, filled from the row with these numbers if it is new. NULL after a complaint, also below. */
 static const void *fill_once(struct reader_labels *reader, void *entry, bool is_filled, fill_entry *fill,
                              sqlite3_stmt *row, int64_t first, int64_t second)
 {
@@ -265,7 +264,7 @@ static bool fill_sets(struct reader_labels *reader, sqlite3_stmt *row, void *ent
 	return sets->labels && sets->root && sets->link;
 }
 
-/* The sets of the statement's comments, which counts first, and of the program. */
+/* The sets of the statement's comments, which take precedence, and of the program. */
 static const struct reader_sets *find_sets(struct reader_labels *reader, int64_t comment, int64_t set)
 {
 	const uint64_t words[] = { reader->side, (uint64_t)comment, (uint64_t)set };
@@ -274,7 +273,7 @@ static const struct reader_sets *find_sets(struct reader_labels *reader, int64_t
 	return fill_once(reader, found, found && found->labels, fill_sets, reader->sets_of, comment, set);
 }
 
-/* The trace and span ids of another tracer, as trace_log shows them. */
+/* The trace and span ids of another tracer, like trace_log. */
 static const char *find_foreign_link(struct reader_labels *reader, int64_t context, const char *of_sets)
 {
 	sqlite3_stmt *row = reader->context_of;
@@ -317,7 +316,7 @@ static const struct export_labels *read_labels(struct reader_labels *reader, con
 	const struct reader_sets *sets =
 		thread ? find_sets(reader, query->statement.comment, read->labels) : NULL;
 
-	/* The span of the file is the innermost, and goes to the same collector. */
+	/* The file's span is the innermost, and goes to the same collector. */
 	if (sets && !link[0])
 		link = find_foreign_link(reader, read->context, sets->link);
 	if (!sets || !link)
@@ -359,7 +358,7 @@ static const struct export_labels *find_labels_by_key(struct reader_labels *read
 	return known ? known : read_labels(reader, read, link, key);
 }
 
-/* The labels of a format that does not read all: one for all samples that are the same to it. NULL after a
+/* The labels for a format that reads only a part: samples with equal parts share them. NULL after a
  * complaint. */
 static const struct export_labels *find_few_labels(struct reader_labels *reader,
                                                    const struct reader_sample *read)
@@ -372,7 +371,7 @@ static const struct export_labels *find_few_labels(struct reader_labels *reader,
 	    !(statement = find_statement(reader, read->statement)))
 		return NULL;
 	if (reader->labels_read == EXPORT_LABELS_STATEMENT && !statement->text[0])
-		return find_labels_by_key(reader, read); /* the query stands for it */
+		return find_labels_by_key(reader, read); /* the query identifies it */
 	if (reader->root_key && !(sets = find_sets(reader, read->comment, read->labels)))
 		return NULL;
 	const char *root = sets ? sets->root : "";
@@ -414,7 +413,7 @@ const struct export_labels *reader_labels_find(struct reader_labels *reader,
 
 /* --- the ends of runs ---------------------------------------------------------------- */
 
-/* The entries of a table that have not ended. */
+/* The entries of a table whose runs have not ended. */
 struct dropping {
 	VECTOR(struct entry) left;
 	struct reader_live *live;
@@ -499,7 +498,7 @@ void reader_labels_detach(struct reader_labels *reader)
 	sqlite3_stmt **const rows[] = { &reader->query_of, &reader->statement_of, &reader->thread_of,
 		                        &reader->sets_of,  &reader->context_of,   &reader->link_of };
 
-	memset(reader->newest, 0, sizeof(reader->newest)); /* of this file */
+	memset(reader->newest, 0, sizeof(reader->newest)); /* they belong to this file */
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		sqlite3_finalize(*rows[i]);
 		*rows[i] = NULL;

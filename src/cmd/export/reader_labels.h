@@ -2,9 +2,9 @@
 /*
  * The labels of samples: texts of the rows that a sample names by number, each row read once.
  *
- * Nearly each run has labels of its own, so these are the part of an export that grows with the file. A run
- * has no samples after its last one: its labels can be dropped then (reader_labels_drop()), and memory is
- * that of the runs at one time.
+ * Nearly each run has its own labels, so they are the part of an export that grows with the file. After a
+ * run's last sample, its labels can be dropped (reader_labels_drop()), so the memory is that of the
+ * simultaneous runs.
  */
 #pragma once
 
@@ -16,15 +16,15 @@
 #include "export/export.h"
 #include "export/names.h"
 
-/* A sample as the file has it, with the numbers of rows. run: 0, none; last_ns: of its last sample. node: of
- * the program's plan, 0: none is wanted or known. */
+/* A sample of the file, with the numbers of rows. run 0: none; last_ns: of the run's last sample. node: of
+ * the program's plan; 0: not wanted or not known. */
 struct reader_sample {
 	int64_t time_ns, weight, period_ns, size, stack, run, last_ns, thread, labels, comment, call_stack,
 		statement, program, node, wait, context, span;
 	bool is_truncated;
 };
 
-/* Parts of labels, which are many more than these. */
+/* Parts of labels, which many labels share. */
 struct reader_statement {
 	const char *text;
 	int64_t hash, runs;
@@ -40,25 +40,25 @@ struct reader_sets {
 	const char *labels, *root, *link;
 };
 
-/* The labels of a sample. */
+/* The labels of a recent sample. */
 struct reader_newest {
 	int64_t run, thread, set, context, span;
 	const struct export_labels *labels; /* NULL: none yet */
 };
 #define READER_NEWEST 4096
 
-/* Items by key until their runs have ended. Their numbers and their memory are used again. */
+/* Items by key until their runs have ended. Their numbers and memory are reused. */
 struct reader_live {
 	struct hash_table table;
-	size_t size; /* of an item */
+	size_t size; /* per item */
 	uint32_t next;
 	VECTOR(uint32_t) free;
 	VECTOR(char *) blocks;
 };
 
 struct reader_labels {
-	const char *root_key; /* of the label that stacks stand on; NULL: none */
-	bool has_links;       /* samples are wanted with the spans that they fell into */
+	const char *root_key; /* of the label at the root of stacks; NULL: none */
+	bool has_links;       /* samples get the spans that contain them */
 	enum export_labels_read labels_read;
 	struct names *names;
 	/* By side and row number; links by span. */
@@ -67,9 +67,9 @@ struct reader_labels {
 	VECTOR(struct reader_statement) statements;
 	VECTOR(struct reader_thread) threads;
 	VECTOR(struct reader_sets) sets;
-	/* Until their runs have ended. */
+	/* Kept until their runs have ended. */
 	struct reader_live labels, queries;
-	struct reader_newest newest[READER_NEWEST]; /* mostly those of the next sample of a thread, too */
+	struct reader_newest newest[READER_NEWEST]; /* the next sample of a thread mostly has the same */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
@@ -77,13 +77,13 @@ struct reader_labels {
 	sqlite3_stmt *query_of, *statement_of, *thread_of, *sets_of, *context_of, *link_of;
 };
 
-/* `labels` is zeroed, but for its first members up to names. An SQLite result: from now on rows are of this
- * file, as for export_reader_enter(). */
+/* `labels` is zeroed, except for its first members up to names. An SQLite result. From now on, rows belong to
+ * this file, as for export_reader_enter(). */
 int reader_labels_enter(struct reader_labels *labels, sqlite3 *db, const char *path, uint32_t side);
 void reader_labels_detach(struct reader_labels *labels);
 void reader_labels_free(struct reader_labels *labels);
 
-/* They stay until they are dropped. NULL after a complaint. */
+/* The labels live until they are dropped. NULL after a complaint. */
 const struct export_labels *reader_labels_find(struct reader_labels *labels,
                                                const struct reader_sample *read);
 
