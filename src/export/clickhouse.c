@@ -25,7 +25,7 @@ void bytes_put(struct bytes *bytes, const void *data, size_t size)
 
 /* --- types ------------------------------------------------------------------------ */
 
-/* The type at the beginning of `*text`, which moves past it and past what follows it: `end`. */
+/* Reads the type at the beginning of `*text`, and advances past it and the text `end` after it. */
 static bool read_values(struct clickhouse_values *values, const char **text, const char *end)
 {
 	static const struct {
@@ -140,7 +140,7 @@ bool clickhouse_pack(struct bytes *from, enum clickhouse_method method, struct b
 		packed = (size_t)LZ4_compress_default(source, target, (int)size, (int)most);
 	if (method == CLICKHOUSE_ZSTD && ZSTD_isError(packed))
 		return false;
-	/* The size of what is packed counts the head, without the check sum. */
+	/* The packed size includes the head, except the check sum. */
 	uint32_t sizes[2] = { (uint32_t)packed + 9, (uint32_t)size };
 	memset(head, 0, 16);
 	head[16] = (unsigned char)method;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collapsed stacks: a line a stack, its functions from the root to the leaf with
- * semicolons between them, a blank and a number. flamegraph.pl, inferno, speedscope and
- * others take it. The number is the sum of values in the type's unit, but for samples that a timer took
- * the number of sampling periods, which those programs call samples. Where periods differ, it
- * counts the longest time that all of them are multiples of: a stack is as wide as its time in any case.
+ * Collapsed stacks: a line for each stack, its functions from the root to the leaf with semicolons between
+ * them, a blank and a number. flamegraph.pl, inferno, speedscope and others read it. The number is the sum of
+ * values in the type's unit. For samples of a timer, it is the number of sampling periods, which those
+ * programs call samples. If periods differ, it counts their greatest common divisor, so a stack's width is
+ * always its time.
  */
 
 #include "export/export.h"
@@ -15,10 +15,10 @@ struct writer {
 	EXPORT_WRITER;
 	struct sums sums;
 	int64_t unit;              /* of the numbers, in the values' unit; 0: no sample has a value */
-	struct export_labels none; /* labels do not matter here */
+	struct export_labels none; /* the format ignores labels */
 };
 
-/* The largest number that divides both; 0 is divided by all. */
+/* The greatest common divisor; every number divides 0. */
 static int64_t common_divisor(int64_t one, int64_t other)
 {
 	while (other) {
@@ -36,7 +36,7 @@ static bool add_collapsed(void *to, const struct export_sample *sample)
 	struct export_sample bare = *sample;
 
 	bare.labels = &writer->none;
-	/* A value is a multiple of its period, but in a damaged file: so no division has a remainder. */
+	/* A value is a multiple of its period, except in a damaged file, so divisions leave no remainder. */
 	writer->unit =
 		writer->info->is_timed
 			? common_divisor(writer->unit, common_divisor(sample->period_ns, sample->value))
@@ -44,7 +44,7 @@ static bool add_collapsed(void *to, const struct export_sample *sample)
 	return sums_add(&writer->sums, &bare);
 }
 
-/* Stacks that differ only in the places within their functions are one line. */
+/* Stacks that differ only in the places within their functions become one line. */
 static bool collapse_sum(struct collapse *collapse, const struct export_stack *stack, int64_t value)
 {
 	for (size_t i = stack->count; i-- > 0;) {

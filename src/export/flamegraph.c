@@ -26,7 +26,7 @@ extern const char flame_graph_page[], flame_graph_page_end[];
 
 static const char data_marker[] = "@DATA@";
 
-/* The original texts may be gone before these are written. */
+/* The original texts may be freed before they are written. */
 struct query {
 	bool is_there;
 	uint32_t statement, side;
@@ -36,19 +36,19 @@ struct query {
 };
 
 struct program {
-	const char *path; /* of an interpreter its script's, "": not known */
+	const char *path; /* an interpreter's script; "": not known */
 	uint32_t side;
 	int64_t value;
 };
 
-/* The common data of samples under the same labels, with numbers. */
+/* The common data of samples with the same labels, as numbers. */
 struct labelled {
 	const struct export_labels *labels; /* NULL: not known yet */
-	const struct export_labels *part;   /* stands for all of a run that are the same here */
+	const struct export_labels *part;   /* represents all labels of a run that are equal here */
 	uint32_t query, set, program, statement;
 };
 
-/* From the first sample to the last, since 1970. */
+/* From the first sample to the last; ns since 1970. */
 struct side {
 	bool has_samples;
 	int64_t first_ns, last_ns;
@@ -79,22 +79,22 @@ struct writer {
 	VECTOR(char) ids; /* of queries */
 	struct index set_index, part_index;
 	VECTOR(const char *) sets;                  /* of labels */
-	VECTOR(const struct export_labels *) parts; /* of each run those under one set: the first */
+	VECTOR(const struct export_labels *) parts; /* the first labels of each run with the same set */
 	VECTOR(struct labelled) labelled;           /* by the labels' number */
-	/* Once it writes. */
-	const char *page_end; /* what follows the data; NULL: nothing is written */
-	bool has_samples;     /* some are written */
+	/* Used while it writes. */
+	const char *page_end; /* the page after the data; NULL: nothing is written */
+	bool has_samples;     /* a sample was written */
 	VECTOR(struct block) blocks;
 	struct functions functions;
 	VECTOR(uint32_t) leaves; /* by the stack's number: its leaf's node, from 1; 0: not known yet */
-	struct index rest_index; /* of stacks that others have above a wait */
+	struct index rest_index; /* of stacks that others extend by a wait */
 	VECTOR(uint32_t) rests;
-	struct tally nodes; /* a word each: the parent's number, or NODE_ROOT, then the function's */
+	struct tally nodes; /* one word: the parent's number, or NODE_ROOT, then the function's */
 };
 
 /* --- queries --------------------------------------------------------------------- */
 
-/* By id and statement, because an id that the user sets may belong to several. */
+/* By id and statement, because a user's own id may belong to several statements. */
 static struct hash query_key(const struct export_labels *labels)
 {
 	const struct hash id = hash_bytes(labels->query_id, strlen(labels->query_id));
@@ -124,7 +124,7 @@ static bool find_query(struct writer *writer, const struct export_labels *labels
 	return true;
 }
 
-/* Threads of a run are one part. False: no memory. */
+/* All threads of a run are one part. False: no memory. */
 static bool find_part(struct writer *writer, const struct export_labels *labels, struct labelled *of)
 {
 	const uint64_t set_words[] = { (uintptr_t)labels->labels };
@@ -203,7 +203,7 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 	struct export_sample bare = *sample;
 	struct sums *sums = find_sums(writer, sample->trace_type);
 
-	/* Ordered by the type that is shown first. */
+	/* The sums are ordered by the shown type. */
 	bare.value = sample->is_other ? 0 : sample->value;
 	if (!of || !sums)
 		return false;
@@ -218,7 +218,7 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 
 /* --- the tree -------------------------------------------------------------------- */
 
-#define NODE_ROOT UINT32_MAX /* "no node": the parent of those at the root */
+#define NODE_ROOT UINT32_MAX /* "no node": the parent of the root nodes */
 #define NODE_NO_MEMORY (UINT32_MAX - 1)
 
 static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)
@@ -249,7 +249,7 @@ static uint32_t make_leaf(struct writer *writer, const struct export_stack *stac
 	return node;
 }
 
-/* NODE_ROOT stands for 0 here, and is found anew: no frame is quickly found. */
+/* NODE_ROOT is stored as 0, so it is computed again, which is fast without frames. */
 static uint32_t find_rest(struct writer *writer, const struct export_stack *stack)
 {
 	const struct hash key = hash_words(&(uint64_t){ (uintptr_t)stack }, 1);
@@ -269,7 +269,7 @@ static uint32_t find_leaf(struct writer *writer, const struct sums *sums, struct
 
 		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest), stack->frames[0])
 		                     : make_leaf(writer, stack)) +
-		        1; /* NODE_ROOT is 0: it is found anew */
+		        1; /* NODE_ROOT is stored as 0, and computed again */
 	}
 	return leaf ? *leaf - 1 : NODE_NO_MEMORY;
 }
@@ -300,7 +300,7 @@ static bool write_sum(void *context, const struct sums *sums, struct sum sum)
 	return true;
 }
 
-/* The types of the samples, one block after the other. */
+/* Writes the types of the samples as consecutive blocks. */
 static void write_blocks(struct writer *writer)
 {
 	bool is_first = true;
@@ -329,7 +329,7 @@ static void write_nodes(const struct writer *writer)
 	fputs("],\n", writer->out);
 }
 
-/* Each as an object in a text, so that a stranger's file cannot affect the page. */
+/* Writes each set as an object in a text, so that a stranger's file cannot affect the page. */
 static bool write_sets(const struct writer *writer)
 {
 	bool fine = true;
@@ -346,7 +346,7 @@ static bool write_sets(const struct writer *writer)
 	return fine;
 }
 
-/* Two modules with the same path, such as an old and a new version, are two here. */
+/* Two modules with the same path, such as an old and a new version, remain two. */
 static bool write_functions(const struct writer *writer)
 {
 	VECTOR(const struct export_module *) modules = { 0 };
@@ -373,7 +373,7 @@ static bool write_functions(const struct writer *writer)
 	return fine;
 }
 
-/* Statements, the one with the largest value first, and the queries with their numbers. */
+/* Writes the statements by descending value, and the queries with their numbers. */
 static bool write_queries(struct writer *writer)
 {
 	uint32_t *order = groups_order(&writer->statements);
@@ -405,7 +405,7 @@ static bool write_queries(struct writer *writer)
 	return fine;
 }
 
-/* Times in ms, because a number of JavaScript cannot hold ns. */
+/* Times are in ms, because a JavaScript number cannot hold ns. */
 static void write_title(const struct writer *writer)
 {
 	fputs("\"times\":[", writer->out);
@@ -437,7 +437,7 @@ static void begin_data(struct writer *writer)
 	fputs(",\n\"samples\":[", writer->out);
 }
 
-/* The samples are written first, because they make the nodes, which make the functions. */
+/* The samples come first, because writing them creates the nodes, and these create the functions. */
 static bool end_data(struct writer *writer)
 {
 	fputs("],\n", writer->out);
@@ -449,7 +449,7 @@ static bool end_data(struct writer *writer)
 	return fine;
 }
 
-/* False: the page has no place for data, which cannot be. */
+/* False: the page has no place for data, which cannot happen. */
 static bool begin_page(struct writer *writer)
 {
 	const size_t size = (size_t)(flame_graph_page_end - flame_graph_page);

@@ -4,7 +4,7 @@
 uint32_t functions_add(struct functions *functions, const struct export_frame *frame, size_t line)
 {
 	const struct export_line *at = &frame->lines[line];
-	/* Equal texts of frames are one text, see names.h. */
+	/* Equal texts of frames have equal pointers, see names.h. */
 	uint64_t words[] = { (uintptr_t)at->function, (uintptr_t)at->file, (uintptr_t)frame->module };
 	struct export_function *function =
 		index_item(&functions->index, hash_words(words, 3), &functions->list);

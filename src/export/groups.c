@@ -8,7 +8,7 @@
 
 #define NAME_BYTES 200
 
-/* The statement without line breaks and repeated blanks, cut if it is long. */
+/* The statement without line breaks and repeated blanks, shortened if it is long. */
 static char *make_name(const struct export_labels *labels)
 {
 	if (!labels->statement[0])
@@ -34,7 +34,7 @@ static char *make_name(const struct export_labels *labels)
 
 static struct hash key_of(const struct export_labels *labels)
 {
-	/* A query without a text is a group of its own. */
+	/* A query without a text is a separate group. */
 	if (!labels->statement[0])
 		return hash_bytes(labels->query_id, strlen(labels->query_id));
 	uint64_t words[] = { 1, (uint64_t)labels->statement_hash };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON for the user's own programs: an object of tables. Data that samples share is written once
- * and named by its place in its table, counted from 0. A stack's frames are leaf first, as
- * in trace_log; of a frame's lines, functions that were inlined come before the one that
- * they were inlined into. `samples` has one object for each stack of each query and thread;
- * `value` is in `unit`. Members that nothing is known of are left out. `samples` come first: these are
- * written as soon as their run has ended, and the tables are complete at the end.
+ * and identified by its index in its table. A stack's frames are leaf first, as in trace_log; among
+ * a frame's lines, inlined functions come before the one that contains them. `samples` has one
+ * object for each stack of each query and thread; `value` is in `unit`. Unknown members are left
+ * out. `samples` come first, because each is written when its run has ended; the tables are
+ * complete only at the end.
  *
  *   jq -r '. as {$labels, $stacks, $frames} | .samples[]
  *       | select($labels[.labels].query_id == "big sort")
@@ -22,8 +22,7 @@
 #include "export/text.h"
 #include "label/pairs.h"
 
-/* What the tables have of a query and of labels, whose own texts may be gone before the tables are
- * written. */
+/* The tables' data of a query and of labels, whose own texts may be freed before the tables are written. */
 struct query {
 	size_t id; /* where its text begins, in `ids` */
 	const char *database;
@@ -35,9 +34,9 @@ struct row {
 	uint32_t query;
 };
 
-/* Labels that have not ended. */
+/* Labels whose run has not ended. */
 struct current {
-	const struct export_labels *labels; /* NULL: there are none */
+	const struct export_labels *labels; /* NULL: none */
 	uint32_t row;
 };
 
@@ -50,7 +49,7 @@ struct writer {
 	VECTOR(const struct export_frame *) frames;
 	VECTOR(const struct export_module *) modules;
 	VECTOR(struct current) labels;
-	VECTOR(uint32_t) queries; /* their places in query_rows, from 1; 0: not there */
+	VECTOR(uint32_t) queries; /* their indexes in query_rows, from 1; 0: none */
 	/* The tables. */
 	VECTOR(struct row) rows; /* of labels */
 	VECTOR(struct query) query_rows;
@@ -77,7 +76,7 @@ static bool keep_stack(struct writer *writer, const struct export_stack *stack)
 	return EXPORT_KEEP(&writer->stacks, stack);
 }
 
-/* Equal texts are one text, see names.h. */
+/* Equal texts have equal pointers, see names.h. */
 static bool keep_query(struct writer *writer, const struct export_labels *labels, uint32_t *number)
 {
 	const struct hash key = hash_words(&(uint64_t){ (uintptr_t)labels->statement }, 1);
@@ -207,7 +206,7 @@ static bool write_sum(void *to, const struct sums *sums, struct sum sum)
 	return true;
 }
 
-/* The data of the samples that have ended. */
+/* Writes the samples whose runs have ended. */
 static bool flush_json(void *of, int64_t now_ns, size_t *left)
 {
 	struct writer *writer = of;

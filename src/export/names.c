@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames by address and modules by their start, each made once. frames/address.h looks the
- * addresses up.
+ * Frames by address and modules by their start, each created once. frames/address.h looks up the addresses.
  */
 #include "export/names.h"
 
@@ -28,7 +27,7 @@ struct frame_with_lines {
 #define NOT_USED UINT32_MAX
 #define RECENT 1024
 
-/* Writers keep pointers to frames, modules and stacks: each is an allocation of its own. */
+/* Writers keep pointers to frames, modules and stacks, so each is a separate allocation. */
 struct names {
 	const struct address_space *space;
 	uint64_t space_number;
@@ -39,12 +38,12 @@ struct names {
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
 	VECTOR(const struct export_frame *) read; /* of the stack that is being read */
-	/* By address: stacks that follow each other share most frames. */
+	/* By address, because consecutive stacks share most frames. */
 	struct {
 		uint64_t space_number, address;
 		const struct export_frame *frame;
 	} recent[RECENT];
-	uint32_t stacks_used, frames_used, modules_used; /* those that have numbers */
+	uint32_t stacks_used, frames_used, modules_used; /* have numbers */
 };
 
 struct names *names_create(bool inlines)
@@ -233,7 +232,7 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 	return stack;
 }
 
-/* The frame of no address, NULL: no memory. */
+/* The frame for a function without an address; NULL: no memory. */
 static const struct export_frame *find_made(struct names *names, const char *function)
 {
 	struct frame_with_lines **frame =
@@ -309,14 +308,15 @@ size_t names_find_interpreter(const struct export_stack *stack)
 {
 	size_t found = SIZE_MAX;
 
-	/* A statement may run others of SQLite's own, further in: no frame of the library is between them. */
+	/* A statement may run SQLite's internal statements, nearer to the leaf, with no frame of the library
+	 * between them. */
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct export_frame *frame = stack->frames[i];
 		const struct export_module *module = frame->module;
 
 		if (found != SIZE_MAX && module && !strncmp(module->name, "libqueryprof", 12))
 			break;
-		/* If the interpreter has no name, its caller has one. */
+		/* If the interpreter has no name, its caller does. */
 		if (is_function(frame, "sqlite3VdbeExec"))
 			found = i + 1;
 		else if (found != i && i > 0 && is_function(frame, "sqlite3_step"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consecutive pieces in which all fields are repeated form one message, so the dictionary grows item by item.
+ * A message may consist of consecutive pieces with only repeated fields, so the dictionary is written item by
+ * item.
  */
 #include "export/otlp_dictionary.h"
 
@@ -23,7 +24,7 @@ static void write_items(struct otlp_dictionary *dictionary, const Otlp__Dictiona
 	dictionary->bytes.count += size;
 }
 
-/* One more item of a table. */
+/* Appends an item to a table. */
 #define WRITE_ITEM(dictionary, table, item)                                                                  \
 	do {                                                                                                 \
 		Otlp__Dictionary packed_ = OTLP__DICTIONARY__INIT;                                           \
@@ -45,7 +46,7 @@ int32_t otlp_dictionary_string(struct otlp_dictionary *dictionary, const char *t
 	return (int32_t)number;
 }
 
-/* The number of a key; *is_new: the item is to be written. */
+/* The number of a key; *is_new: the item must be written. */
 static int32_t number_of(struct otlp_dictionary *dictionary, struct index *index, struct hash key,
                          bool *is_new)
 {
@@ -104,7 +105,7 @@ int32_t otlp_dictionary_attribute(struct otlp_dictionary *dictionary, const char
 	return number;
 }
 
-/* The place for this number in a table of numbers; NULL: no memory. */
+/* The slot for this number in a table of numbers; NULL: no memory. */
 static int32_t *number_slot(struct otlp_dictionary *dictionary, struct otlp_numbers *numbers, uint32_t number)
 {
 	int32_t *at = vector_at(&numbers->list, number);

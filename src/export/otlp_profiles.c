@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenTelemetry's profiles: the message ProfilesData, as POST /v1development/profiles takes it.
+ * OpenTelemetry's profiles: the message ProfilesData, for POST /v1development/profiles.
  *
- * One resource a process, with one profile: a thread, a query and its labels are attributes of
- * samples. Samples of one stack and one set of attributes are one, with a value and a time each. A size
- * precedes each message, so a profile is in memory until it is written: after EVENTS_MAX samples each
- * process gets another one. The dictionary comes last.
+ * Each process is a resource with one profile. The thread, the query and its labels are attributes of
+ * samples. Samples with one stack and one set of attributes become one sample, with a value and a time for
+ * each. A size precedes each message, so a profile is in memory until it is written. After EVENTS_MAX
+ * samples, each process gets another one. The dictionary comes last.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 
 #include "otlp_profiles.pb-c.h"
 
-/* So many events are in memory before they are written. */
+/* Events in memory before they are written. */
 #define EVENTS_MAX (1 << 20)
 
 /* Attributes' numbers, packed: bytes of `attributes`. */
@@ -35,10 +35,10 @@ struct part {
 
 /* Data of labels. */
 struct labelled {
-	const struct export_labels *labels; /* NULL: nothing */
+	const struct export_labels *labels; /* NULL: none */
 	struct part attributes;
 	int32_t link;
-	uint32_t process; /* the place in `processes` */
+	uint32_t process; /* the index in `processes` */
 };
 
 /* Samples of one stack and one set of labels. */
@@ -46,20 +46,20 @@ struct events {
 	struct part attributes;
 	int32_t stack, link;
 	uint32_t count;
-	size_t end; /* of its events, once they are in order: their end in `values` and `times` */
+	size_t end; /* after sorting: the end of its events in `values` and `times` */
 };
 
 struct event {
-	uint32_t events; /* the place in `list` */
+	uint32_t events; /* the index in `list` */
 	int64_t value;
 	uint64_t time;
 };
 
-/* The names of programs and hosts are kept once. */
+/* The names of programs and hosts have unique pointers. */
 struct process {
 	const char *program, *host;
 	int64_t id;
-	VECTOR(uint32_t) events; /* the places of its events in `list` */
+	VECTOR(uint32_t) events; /* the indexes of its events in `list` */
 };
 
 struct writer {
@@ -67,15 +67,15 @@ struct writer {
 	struct otlp_dictionary dictionary;
 	VECTOR(uint8_t) attributes;
 	VECTOR(struct labelled) labelled; /* by number */
-	VECTOR(int32_t) queries;          /* attributes of query ids, by the query's number; 0: not there */
-	struct index text_index;          /* of texts that many labels have */
+	VECTOR(int32_t) queries;          /* attributes of query ids, by the query's number; 0: none yet */
+	struct index text_index;          /* of texts that many labels share */
 	VECTOR(struct part) texts;
 	struct index process_index;
 	VECTOR(struct process) processes;
-	struct tally rows; /* by the numbers of labels and stack: the place in `list`, from 1 */
+	struct tally rows; /* by the numbers of labels and stack: the index in `list`, from 1 */
 	VECTOR(struct events) list;
 	VECTOR(struct event) events; /* in the order of time */
-	int64_t *values;             /* those of each item of `list` together, in the order of time */
+	int64_t *values;             /* grouped by item of `list`, then in the order of time */
 	uint64_t *times;
 	int64_t first_ns, last_ns, period_ns;
 	size_t samples_size;     /* in bytes, at most */
@@ -111,7 +111,7 @@ static void add_text(struct writer *writer, const char *key, const char *text)
 
 static void add_thread(struct writer *writer, const struct export_labels *labels)
 {
-	const char *number = strrchr(labels->thread, ' '); /* in brackets, behind the name */
+	const char *number = strrchr(labels->thread, ' '); /* in brackets, after the name */
 	size_t size = number ? (size_t)(number - labels->thread) : 0;
 	char thread[64];
 
@@ -152,8 +152,8 @@ static void add_set(struct writer *writer, const struct export_labels *labels)
 	label_pairs_free(&own);
 }
 
-/* Attributes that many labels share, which follow from a text and a number, are looked up once. Equal
- * texts are one text, see names.h. */
+/* Attributes of many labels that follow from a text and a number are looked up once. Equal texts have equal
+ * pointers, see names.h. */
 static void add_shared(struct writer *writer, const struct export_labels *labels, const char *text,
                        int64_t number, void (*add)(struct writer *writer, const struct export_labels *labels))
 {
@@ -186,7 +186,7 @@ static void add_query(struct writer *writer, const struct export_labels *labels)
 	add_attribute(writer, *number);
 }
 
-/* The place of the labels' process. */
+/* The index of the labels' process. */
 static uint32_t find_process(struct writer *writer, const struct export_labels *labels)
 {
 	const uint64_t words[] = { (uint64_t)labels->process_id, (uintptr_t)labels->program,
@@ -232,7 +232,7 @@ static const struct labelled *find_labelled(struct writer *writer, const struct 
 #define EVENTS_BYTES 48
 #define EVENT_BYTES (10 + 8)
 
-/* The place of a new item of `list`, from 1; 0: no memory. */
+/* The index of a new item in `list`, from 1; 0: no memory. */
 static int64_t begin_events(struct writer *writer, const struct export_sample *sample)
 {
 	const struct labelled *of = find_labelled(writer, sample->labels);
@@ -269,7 +269,7 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	}
 	writer->last_ns = sample->time_ns;
 	if (writer->period_ns != sample->period_ns)
-		writer->period_ns = 0; /* values are right without one */
+		writer->period_ns = 0; /* values are correct without a period */
 	writer->samples_size += EVENT_BYTES;
 	writer->list.items[*place - 1].count++;
 	return !writer->dictionary.failed &&
@@ -353,7 +353,7 @@ static void pack_sample(struct writer *writer, const struct events *events)
 	for (uint32_t i = 0; i < events->count; i++)
 		to = protobuf_put(to, (uint64_t)values[i]);
 	to = protobuf_put_bytes(to, TIMES_TAG, times_size);
-	/* Little-endian, as the processor has them. */
+	/* Little-endian, like the processor. */
 	to = mempcpy(to, writer->times + events->end - events->count, times_size);
 	writer->samples.count = (size_t)(to - writer->samples.items);
 }
@@ -387,7 +387,7 @@ static void fill_times(const struct writer *writer, Otlp__Profile *profile, Otlp
 	}
 }
 
-/* The field of the message that contains it, then its first part. */
+/* Writes the tag of the enclosing message's field, and the size. */
 static void write_head(struct writer *writer, uint8_t tag, size_t size)
 {
 	uint8_t head[1 + PROTOBUF_NUMBER_MAX];
@@ -401,7 +401,7 @@ static size_t size_with_head(size_t size)
 	return 1 + protobuf_size(size) + size;
 }
 
-/* A message without the samples, which are by far its largest part, in pieces that are packed one by one. */
+/* A message without the samples, by far its largest part, in pieces that are packed separately. */
 struct pieces {
 	Otlp__ResourceProfiles resource;
 	Otlp__ScopeProfiles scope;
@@ -465,7 +465,7 @@ static void write_process(struct writer *writer, struct process *process)
 	otlp_resource_free(&resource);
 }
 
-/* Writes all samples, and forgets the data of their labels. */
+/* Writes all samples, and drops the data of their labels. */
 static void write_profiles(struct writer *writer)
 {
 	order_events(writer);
@@ -482,7 +482,7 @@ static void write_profiles(struct writer *writer)
 	writer->first_ns = 0;
 }
 
-/* Whether the row's labels stay. */
+/* Whether the row's labels are still needed. */
 static bool stays(const struct writer *writer, size_t row, int64_t now_ns)
 {
 	const uint64_t key = (uint64_t)tally_at(&writer->rows, row)[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans as OpenTelemetry's OTLP/HTTP takes them in JSON (POST /v1/traces): one resource a
- * process. Ids are hexadecimal and 64-bit numbers are texts there.
+ * Spans in JSON for OpenTelemetry's OTLP/HTTP (POST /v1/traces): one resource per process. There, ids are
+ * hexadecimal, and 64-bit numbers are texts.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 struct writer {
 	EXPORT_WRITER;
 	bool has_resource, failed;
-	int64_t process; /* of the span before */
+	int64_t process; /* of the previous span */
 };
 
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
@@ -69,7 +69,7 @@ static bool begin_resource(struct writer *writer, const struct export_span *span
 	return true;
 }
 
-/* The span's own, and what it is known by besides. */
+/* The span's own attributes, and others that describe it. */
 static void write_attributes(FILE *out, const struct export_span *span)
 {
 	size_t size = strlen(span->otlp_attributes);
@@ -86,7 +86,7 @@ static void write_attributes(FILE *out, const struct export_span *span)
 	}
 	if (span->is_unended)
 		write_attribute(out, "queryprof.unended", "true", ",");
-	/* A JSON array, of which the brackets go. */
+	/* A JSON array, whose brackets are removed. */
 	if (size > 2) {
 		fputc(',', out);
 		json_write_made(out, span->otlp_attributes + 1, size - 2);

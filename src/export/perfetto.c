@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome's trace events, JSON: what Perfetto and speedscope open. A track a thread: spans are
- * complete events, samples are instants with their stack.
+ * Chrome's trace events, JSON, for Perfetto and speedscope. Each thread is a track: spans are complete
+ * events, samples are instants with their stack.
  *
- * Times count from the first of them: a double, as JSON's readers have it, holds no nanoseconds
- * since 1970. When that was is in otherData.
+ * Times count from the first of them, because JSON readers use doubles, which cannot hold nanoseconds since
+ * 1970. otherData has the time of the first one.
  *
- * Processes are distinguished by their ids alone there, and two of a file may have the same one: of
- * containers, of hosts, or one after the other. The first keeps it, a later one gets a number
- * that no process has, and its id stands in its name.
+ * The format distinguishes processes only by their ids, and two processes of a file may have the same id: in
+ * containers, on different hosts, or one after the other. The first one keeps the id. A later one gets a
+ * number that no process has, and its name contains its id.
  *
- * Events of a track must lie inside each other. A statement that is still being stepped when the
- * span around it ends does not: it is a pair of asynchronous events, a track of its own.
+ * Events of a track must be nested. A statement that is still being stepped when its enclosing span ends is
+ * not nested, so it becomes a pair of asynchronous events, on a track of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,15 +28,15 @@
 
 /* A process. */
 struct track {
-	bool is_named; /* false: it has not come yet */
+	bool is_named; /* false: its name was not written yet */
 	int64_t id;
 };
 
-/* What an event of a sample has of its stack, as it is written: the leaf, then the rest. */
+/* The part of a sample's event that comes from its stack: the leaf, then the rest. */
 struct written {
 	char *text; /* NULL: not yet */
 	size_t leaf_size, size;
-	uint32_t rest; /* what follows it, from 1, in `rests`; 0: nothing */
+	uint32_t rest; /* the remaining frames: an index in `rests`, from 1; 0: none */
 };
 
 struct writer {
@@ -44,12 +44,12 @@ struct writer {
 	bool has_events;
 	struct index processes; /* by their numbers in the file */
 	VECTOR(struct track) tracks;
-	struct index ids; /* those that a process has kept */
+	struct index ids; /* ids that a process has kept */
 	bool has_spans;
-	int64_t process, thread;       /* of the span before, as they are in the file */
-	VECTOR(int64_t) ends;          /* of the spans that the next one may be inside of */
+	int64_t process, thread;       /* of the previous span, as in the file */
+	VECTOR(int64_t) ends;          /* of the spans that may contain the next one */
 	VECTOR(struct written) stacks; /* by number */
-	struct index rest_index;       /* of stacks that others have above a wait */
+	struct index rest_index;       /* of stacks that others extend by a wait */
 	VECTOR(struct written) rests;
 };
 
@@ -69,7 +69,7 @@ static FILE *begin_event(struct writer *writer)
 	return writer->out;
 }
 
-/* Microseconds, to the nanosecond. In a damaged file they may be anything. */
+/* Microseconds with nanosecond digits. In a damaged file, times may have any value. */
 static void write_time(FILE *out, const char *before, int64_t at, int64_t since)
 {
 	int64_t ns;
@@ -107,7 +107,7 @@ static void write_name(struct writer *writer, const char *event, int64_t process
 	fputs("}}", out);
 }
 
-/* What the file says of the process that a span or a sample is of. */
+/* The file's data of the process of a span or a sample. */
 struct process {
 	int64_t number, id, thread;
 	const char *program, *host;
@@ -223,7 +223,7 @@ static bool add_span(void *to, const struct export_span *span)
 	return vector_push(&writer->ends, span->end_ns);
 }
 
-/* The first `count` frames of the stack. */
+/* Writes the first `count` frames of the stack. */
 static void write_frames(FILE *to, const char *before, const struct export_stack *stack, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -301,7 +301,7 @@ static bool add_sample(void *to, const struct export_sample *sample)
 	return true;
 }
 
-/* Nothing is kept of labels. */
+/* It keeps nothing of labels. */
 static bool flush_perfetto(void *of, int64_t now_ns, size_t *left)
 {
 	const struct writer *writer = of;

@@ -2,8 +2,8 @@
 /*
  * pprof's format: a protocol buffer message (profile.proto), compressed by gzip.
  *
- * The message is written in pieces: no more than one sample or one location is ever put together in memory,
- * and samples are written when their run has ended.
+ * The message is written in pieces. At most one sample or one location is assembled in memory, and samples
+ * are written when their run has ended.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,13 +26,13 @@
 #include "profile.pb-c.h"
 
 struct module_state {
-	const struct export_module *module; /* NULL: has not come yet */
+	const struct export_module *module; /* NULL: not seen yet */
 	bool has_lines;
 };
 
-/* A part of packed samples: fields of a message that others follow. */
+/* A reusable part of packed samples: some fields of a message. */
 struct part {
-	size_t start, size; /* in its bytes; size 0: it is not there yet, or has no bytes */
+	size_t start, size; /* in its bytes; size 0: not packed yet, or empty */
 };
 
 struct bytes {
@@ -45,18 +45,18 @@ struct writer {
 	bool has_samples;
 	int64_t first_ns, last_ns, period_min, period_max;
 
-	/* Once it writes. */
+	/* Used while it writes. */
 	struct pprof_pieces pieces;
 	struct index functions;
 	struct bytes parts;
 	VECTOR(struct part) stacks; /* by number: locations */
-	struct index text_index;    /* of texts in labels that many samples have */
+	struct index text_index;    /* of texts in labels that many samples share */
 	VECTOR(struct part) texts;
-	/* Those of a flush. */
+	/* The parts since the last flush. */
 	struct bytes label_parts;
-	VECTOR(struct part) labels;          /* by number */
-	VECTOR(int64_t) query_strings;       /* of query ids, by the query's number; 0: not written yet */
-	VECTOR(bool) frames_written;         /* by number */
+	VECTOR(struct part) labels;    /* by number */
+	VECTOR(int64_t) query_strings; /* strings of query ids, by the query's number; 0: not written yet */
+	VECTOR(bool) frames_written;   /* by number */
 	VECTOR(struct module_state) modules; /* by number */
 };
 
@@ -120,7 +120,7 @@ static uint64_t write_function(struct writer *writer, const struct export_line *
 	return function.id;
 }
 
-/* Mappings are written at the end, when it is known what they have. */
+/* Mappings are written at the end, when their properties are known. */
 static uint64_t note_module(struct writer *writer, const struct export_frame *frame)
 {
 	const struct export_module *module = frame->module;
@@ -190,7 +190,7 @@ static void fill_label(struct writer *writer, Pprof__Label *label, const struct 
 	}
 }
 
-/* The labels of a sample while they are put together. */
+/* The labels of a sample while they are assembled. */
 struct sample_labels {
 	Pprof__Label items[LABELS_MAX + LABELS_OF_SET_MAX], *pointers[LABELS_MAX + LABELS_OF_SET_MAX];
 	size_t count;
@@ -214,7 +214,7 @@ static void add_text(struct writer *writer, struct sample_labels *labels, const 
 	label->str = string_number(writer, text);
 }
 
-/* One label more of a series, unless there are too many, or one has its name. */
+/* Adds a label to a series, unless it has too many labels, or one with this name. */
 static void add_series_label(struct writer *writer, struct sample_labels *labels, const char *key,
                              const char *text)
 {
@@ -238,7 +238,8 @@ static void add_series_label(struct writer *writer, struct sample_labels *labels
 	free(cut);
 }
 
-/* Where each set of labels is a series: texts of few values only. The span is none of a series' labels. */
+/* If each set of labels is a series, labels are only texts with few values. The span is never a label of a
+ * series. */
 static void fill_series(struct writer *writer, struct sample_labels *labels, const struct export_labels *of,
                         const struct label_pairs *own)
 {
@@ -256,8 +257,7 @@ static void fill_series(struct writer *writer, struct sample_labels *labels, con
 	}
 }
 
-/* Fields of a message may follow each other in any number of pieces, so what samples share is packed once.
- */
+/* A message's fields may come in any number of pieces, so what samples share is packed once. */
 static void pack_part(struct writer *writer, struct bytes *bytes, struct part *part,
                       const Pprof__Sample *sample)
 {
@@ -338,8 +338,8 @@ static void append_label(struct writer *writer, const uint8_t *bytes, size_t siz
 	writer->label_parts.data.count += size;
 }
 
-/* The label `key` with that text, unless this is ""; key NULL: the labels of that set. Many samples have
- * them, and equal texts are one text, see names.h. */
+/* Adds the label `key` with that text, unless it is ""; key NULL: the labels of that set. Many samples have
+ * them. Equal texts have equal pointers, see names.h. */
 static void append_text(struct writer *writer, const char *key, const char *text)
 {
 	const uint64_t words[] = { (uintptr_t)key, (uintptr_t)text };
@@ -363,7 +363,7 @@ static void append_text(struct writer *writer, const char *key, const char *text
 #define STR_TAG PROTOBUF_NUMBER(2)   /* Label.str */
 #define NUMBERS_MAX 64               /* a few tags, sizes and numbers: bytes at most */
 
-/* The one text that each query has of its own. */
+/* Adds the id, the only text that each query has for itself. */
 static void append_query(struct writer *writer, const struct export_labels *of)
 {
 	int64_t *number = vector_at(&writer->query_strings, of->query);
@@ -443,7 +443,7 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 	mapping.memory_limit = state->module->end;
 	mapping.filename = string_number(writer, state->module->path);
 	mapping.build_id = string_number(writer, state->module->build_id);
-	mapping.has_functions = true; /* as far as can be had: readers need not look again */
+	mapping.has_functions = true; /* as far as possible: readers need not look them up again */
 	mapping.has_filenames = mapping.has_line_numbers = state->has_lines;
 	mapping.has_inline_frames = state->has_lines && writer->info->inlines;
 	piece.n_mapping = 1;
@@ -451,7 +451,7 @@ static void write_mapping(struct writer *writer, const struct module_state *stat
 	write_piece(writer, &piece);
 }
 
-/* Readers take the first mapping for the program. */
+/* Readers treat the first mapping as the program. */
 static void write_mappings(struct writer *writer)
 {
 	for (int turn = 0; turn < 2; turn++)
@@ -476,7 +476,7 @@ static const char *unit_name(const char *unit)
 	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : unit;
 }
 
-/* The parts that a profile has once. */
+/* The parts that occur once per profile. */
 static void write_head(struct writer *writer)
 {
 	Pprof__ValueType count = PPROF__VALUE_TYPE__INIT, value = PPROF__VALUE_TYPE__INIT;
@@ -492,11 +492,11 @@ static void write_head(struct writer *writer)
 	piece.sample_type = types;
 	piece.default_sample_type = value.type;
 	piece.time_nanos = writer->first_ns;
-	/* Times may be anything where a file is damaged. */
+	/* A damaged file may have any times. */
 	if (__builtin_sub_overflow(writer->last_ns, writer->first_ns, &piece.duration_nanos))
 		piece.duration_nanos = 0;
 	piece.period_type = &value;
-	/* Samples may have several periods, or none; their values are right without one. */
+	/* Samples may have several periods, or none; their values are correct without one. */
 	if (writer->period_min == writer->period_max)
 		piece.period = writer->period_min;
 	piece.n_comment = 1;

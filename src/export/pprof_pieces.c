@@ -7,7 +7,7 @@
 
 #include "export/protobuf.h"
 
-/* Level 1: samples of a stack follow each other, and higher levels find little more. zlib writes to a
+/* Level 1, because samples of a stack are adjacent, and higher levels save little more. zlib writes to a
  * descriptor, and closes it. */
 bool pprof_pieces_open(struct pprof_pieces *pieces, FILE *out)
 {
@@ -32,7 +32,7 @@ uint8_t *pprof_pieces_room(struct pprof_pieces *pieces, size_t size)
 	return NULL;
 }
 
-/* gzwrite takes an unsigned, and 0 bytes for a failure. */
+/* gzwrite() takes an unsigned size, and returns 0 bytes for an error. */
 void pprof_pieces_write(struct pprof_pieces *pieces, const uint8_t *end)
 {
 	const size_t size = (size_t)(end - pieces->piece.items);

@@ -9,7 +9,7 @@
 
 #define ATTRIBUTES "OTEL_RESOURCE_ATTRIBUTES"
 
-/* False: no memory. The first one of a key stays. */
+/* False: no memory. If a key is set several times, the first value stays. */
 static bool add(struct resource *resource, const char *key, char *text, int64_t number)
 {
 	for (size_t i = 0; i < resource->items.count; i++)
@@ -44,7 +44,7 @@ static char *trim(char *text)
 	return text + strspn(text, " \t");
 }
 
-/* In place. False: a % without two hexadecimal digits. */
+/* Decodes in place. False: a % without two hexadecimal digits. */
 static bool decode_percent(char *text)
 {
 	char *to = text;
@@ -64,7 +64,7 @@ static bool decode_percent(char *text)
 	return true;
 }
 
-/* key=value,key=value, values with %xx. `resource` NULL: only looks. Returns what is wrong. */
+/* Reads key=value,key=value, with %xx in values. resource NULL: only checks. Returns the error. */
 static const char *read_attributes(struct resource *resource, bool *has_memory)
 {
 	const char *said = getenv(ATTRIBUTES);
@@ -134,7 +134,7 @@ void resource_free(struct resource *resource)
 
 char *resource_label_name(const char *key)
 {
-	/* Names that begin with two of those are the server's own. */
+	/* Names that begin with two of these belong to the server. */
 	bool has_letter = isalpha((unsigned char)key[0]);
 	char *name = text_format("%s%s", has_letter ? "" : "label_", key);
 

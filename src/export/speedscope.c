@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * speedscope's own format, JSON: a list of functions, and profiles of stacks and
- * weights in the order of time.
+ * speedscope's own JSON format: a list of functions, and profiles of stacks and weights in the order of time.
  *
- * One profile a statement, all its runs one after the other, the costliest first:
- * its menu of profiles has room for these. Neighbours with equal stacks are
- * put together.
+ * Each statement is a profile with all its runs in sequence, the costliest statement first, because
+ * speedscope has a menu of profiles. Adjacent equal stacks are merged.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +30,7 @@ struct writer {
 	struct groups groups;
 	VECTOR(struct profile) profiles; /* by the group's number */
 	struct functions functions;
-	VECTOR(char *) stacks; /* as they are written, by number; NULL: not yet */
+	VECTOR(char *) stacks; /* in written form, by number; NULL: not yet */
 };
 
 static bool add_speedscope(void *to, const struct export_sample *sample)
@@ -86,7 +84,7 @@ static bool write_stack(struct writer *writer, const struct export_stack *stack)
 	return true;
 }
 
-/* The unit's name in speedscope; a unit that it has no name for is a plain number. */
+/* The unit's name in speedscope; a unit that it does not know is a plain number. */
 static const char *unit_name(const char *unit)
 {
 	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : strcmp(unit, UNIT_BYTES) == 0 ? "bytes" : "none";
@@ -146,7 +144,7 @@ static bool write_file(struct writer *writer)
 		fine = write_profile(writer, order[i]);
 	}
 	fputs("],\n", writer->out);
-	/* All functions are known only now. */
+	/* Only now, all functions are known. */
 	write_functions(writer);
 	fputs("}\n", writer->out);
 	free(order);
