@@ -242,6 +242,7 @@ class Settings(Recording):
 
     def test_refused_before_the_start(self):
         self.assertIn("--cpu 5us; expected 0 (off) or 10us to 1h", self.refused("--cpu", "5us"))
+        self.assertIn("elsewhere: expected a URL that begins with http:// or https://", self.refused("--push", "elsewhere"))
         self.assertIn("--real soon; expected", self.refused("--real", "soon"))
         self.assertIn("no_such: there is no such setting", self.refused("--setting", "no_such=1"))
         self.assertIn("expected NAME=VALUE", self.refused("--setting", "log_queries"))

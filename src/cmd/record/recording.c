@@ -16,6 +16,7 @@
 #include "cmd/file/library.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/file/trace_file.h"
+#include "cmd/http/http.h"
 #include "cmd/record/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
@@ -176,7 +177,8 @@ int recording_prepare(void)
 		complain("%s: --append and --new cannot be combined", recording_command);
 		return COMMAND_MISUSED;
 	}
-	return result;
+	/* push would say it, but only while the program runs. */
+	return !result && push_url ? http_check_url(recording_command, push_url, NULL) : result;
 }
 
 int recording_find_library(char *library)
