@@ -9,7 +9,8 @@ WITH sampled AS MATERIALIZED (
 wanted AS MATERIALIZED (
 	SELECT DISTINCT trace_id FROM temp.span_texts
 	WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = query) OR span IN (SELECT span FROM sampled)),
--- In order, without what follows from a row's process, thread and statement: a million runs are sorted. LIMIT keeps the order.
+-- Sorts a million runs, so it omits the columns that follow from a row's process, thread and statement. LIMIT keeps
+-- the order.
 placed AS (
 	SELECT process, thread_id, start_time_ns, finish_time_ns, span_id, trace_id, parent_span_id, operation_name, 0 AS statement, thread_name,
 	       query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,

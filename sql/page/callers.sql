@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The ten lines of the program that called most of the time of each statement of temp.lines, by the logged runs. After
+-- The ten lines of the program with most of the time of each statement of temp.lines, by the logged runs. After
 -- read/statement_lines.sql. caller: '' if it is not known. :no_paths: if it is not NULL, files without their folders.
 WITH called AS (
 	SELECT c.hash AS hash, coalesce(b.caller, '') AS caller, coalesce(b.caller_function, '') AS function, sum(c.runs) AS logged, sum(c.ns) AS ns

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the file contains: programs, processes, and when the first run began and the last one was seen, in ms since 1970. It can
--- be pasted into `queryprof sql FILE`.
+-- The content of the file: programs, processes, the start of the first run, and the time when the last run was seen,
+-- in ms since 1970. It can be pasted into `queryprof sql FILE`.
 SELECT (SELECT group_concat(program, ', ')
         FROM (SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program
               FROM processes ORDER BY id LIMIT 5)) AS programs,

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The functions of page/stacks.sql; a stack names each by its place in this list, from 0.
+-- The functions of page/stacks.sql. A stack identifies each by its index in this list, from 0.
 SELECT function, module FROM temp.page_functions ORDER BY id;

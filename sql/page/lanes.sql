@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The two thousand longest logged runs for the time line, in lanes by thread. wait_ms: the waits of any kind inside SQLite;
--- lock_ms: those for database locks. A run that had not ended has no end that is known.
+-- The two thousand longest logged runs for the time line, in lanes by thread. wait_ms: the waits of any kind inside
+-- SQLite; lock_ms: those for database locks. The end of an unfinished run is not known.
 SELECT printf('%016x', normalized_query_hash) AS statement, p.process_id, r.thread_id, coalesce(t.thread_name, '') AS thread_name,
        query_start_ns / 1e6 AS at_ms, round(query_duration_ns / 1e6, 3) AS open_ms, round(execution_time_ns / 1e6, 3) AS wall_ms, round(lock_wait_ns / 1e6, 3) AS lock_ms,
        round((lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + sleep_ns + other_wait_ns + run_delay_ns) / 1e6, 3) AS wait_ms, finished

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The b-trees with the most bytes read and written, each with the bytes in the parts of the time. After read/pages.sql. :no_text: if it is
--- not NULL, no name of a table or an index. :no_paths: files without their folders. cells: bytes in each part, with commas; part_ms: how
--- long a part is, at least a second; most: the greatest number in all cells. texts_reading: of an index, the statements whose plans read it.
+-- The b-trees with the most bytes read and written, each with its bytes in the parts of the time. After
+-- read/pages.sql. :no_text: if it is not NULL, no name of a table or an index. :no_paths: files without their
+-- folders. cells: bytes in each part, with commas; part_ms: the length of a part, at least a second; most: the
+-- greatest number in all cells. texts_reading: for an index, the statements whose plans read it.
 WITH RECURSIVE
 bounds AS MATERIALIZED (
 	SELECT min(timestamp_ns) AS first_ns, max(timestamp_ns) + 1000000000 AS last_ns, min(60, (max(timestamp_ns) - min(timestamp_ns)) / 1000000000 + 1) AS parts

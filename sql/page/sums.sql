@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of page/stacks.sql, the most time first. frames: numbers of the list of functions with commas between them, leaf first; NULL for a wait
--- without a stack, and for the rest of the statement's time. wait: what an OffCPU sample waited for. statement: zeros if it is not known.
+-- The stacks of page/stacks.sql, by descending time. frames: indexes in the list of functions, with commas between
+-- them, leaf first; NULL for a wait without a stack, and for the rest of the statement's time. wait: the cause of an
+-- OffCPU sample. statement: zeros if it is not known.
 WITH texts AS MATERIALIZED (
 	SELECT stack, group_concat(f.id - 1) AS frames
 	FROM (SELECT stack, function, module FROM temp.page_lines ORDER BY stack, place) JOIN temp.page_functions AS f USING (function, module)

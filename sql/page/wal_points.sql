@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The size of each WAL over time, in frames, and its checkpoints: the largest of each of 300 parts of the time. checkpoint: 0 none
--- in this part, 1 all frames were copied, 2 some were left or it failed. database: the name of the file.
+-- The size of each WAL over time, in frames, and its checkpoints: the largest size in each of 300 parts of the time.
+-- checkpoint: 0: none in this part; 1: all frames were copied; 2: some remained, or it failed. database: the name of
+-- the file.
 WITH
 points AS MATERIALIZED (
 	SELECT database, start_ns + duration_ns AS ns, iif(event = 0, last_frame, iif(event = 1, 0, frames)) AS frames, 0 AS checkpoint FROM wal_events

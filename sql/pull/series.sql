@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- For ClickHouse: where samples were taken, see queries.sql.
+-- For ClickHouse: the thread, type and period of samples, see queries.sql.
 SELECT DISTINCT
 	toInt64(cityHash64(file, hostname, process_id, program, thread_id, thread_name, trace_type, period_ns, unit)) AS series,
 	toInt64(cityHash64(file, hostname, process_id, program, thread_id, thread_name)) AS thread,

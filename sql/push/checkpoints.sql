@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The checkpoints that ended after :since (ns since 1970), or up to a minute before: rows are not stored in the order of these
--- times.
+-- The checkpoints that ended after :since (ns since 1970), or up to a minute before, because rows are not stored in
+-- the order of these times.
 SELECT
 	(SELECT identity FROM state) AS file,
 	c.id AS checkpoint,

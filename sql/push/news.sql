@@ -17,7 +17,7 @@ SELECT
 	last.id,
 	coalesce((SELECT total FROM batches WHERE batches.id = last.id), :samples),
 	coalesce((SELECT max(id) FROM modules), 0),
-	-- if the newest rows were removed, other rows get their numbers
+	-- if the newest rows were removed, other rows may get their numbers
 	coalesce((SELECT max(id) FROM newer_spans WHERE total <= 20000), (SELECT min(id) FROM newer_spans),
 	         (SELECT max(id) FROM span_batches), 0),
 	max(coalesce((SELECT max(start_ns + wait_ns) FROM waits_for_locks), 0),
