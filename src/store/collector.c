@@ -27,23 +27,23 @@
 
 #define NS_PER_MS 1000000ll
 
-/* Another process has the file locked. Not seen for so long, it is another time. */
+/* Another process has locked the file. If that was not seen for this long, it is a new lock. */
 #define LOCKED_GAP_NS (2000 * NS_PER_MS)
 
 /* The ring has space, so other threads need not wait for processes that run. */
 #define RUNNING_PATIENCE_NS (200 * NS_PER_MS)
 
-/* How often the counters of statements and the open runs are read. Reading that takes long is done less
+/* How often the counters of statements and the open runs are read. If reading takes long, it is done less
  * often. */
 #define COUNTERS_INTERVAL_NS (1000 * NS_PER_MS)
 #define COUNTERS_SHARE 50
 
-/* A process that does nothing for so long needs no connection. */
+/* A process that has been idle for this long needs no connection. */
 #define IDLE_NS (10000 * NS_PER_MS)
 
 struct recorded {
 	int fd;
-	bool is_open; /* `shared` and `other` */
+	bool is_open; /* `shared` and `other` are valid */
 	struct shared_ring shared;
 	struct writer_other other;
 	struct writer writer; /* with memory if has_writer; its file may be closed */
@@ -51,7 +51,7 @@ struct recorded {
 	struct retention retention;
 	struct statement_reading statements;
 	struct losses losses;
-	struct refusals refusals; /* that are noted */
+	struct refusals refusals; /* that are noted already */
 	int64_t counters_at_ns;   /* when statements and open runs are read next */
 	int64_t records_at_ns;    /* when records were stored last */
 	int64_t stored_at_ns;     /* when something was stored last */
@@ -116,7 +116,7 @@ void recorded_rest(struct recorded *recorded)
 		writer_close(&recorded->writer, false);
 }
 
-/* The next process that has something to store needs the same connection. */
+/* Keeps the connection for the next process that has something to store. */
 static void keep_file(struct recorded *recorded)
 {
 	struct collection *to = recorded->to;
@@ -149,7 +149,7 @@ static bool adopt_kept(struct writer *writer, struct collection *to)
 	return true;
 }
 
-/* Open, and still the file that its path names. QP_OK, DATABASE_LOCKED, or an error. */
+/* Opens the file, and checks that its path still names it. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
 	const struct database_limits limits = { .wal_bytes =
@@ -178,7 +178,7 @@ static int open_file(struct recorded *recorded, char **error)
 
 /* --- records ---------------------------------------------------------------------------- */
 
-/* Until nothing is left, or one batch cannot be stored. */
+/* Stores records until none is left, or a batch cannot be stored. */
 static int store_records(struct recorded *recorded, uint64_t *lost)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -209,7 +209,7 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 	return code;
 }
 
-/* All that is left, when the file cannot be had. What other records need is remembered. */
+/* Discards all remaining records if the file is not available. Remembers what other records need. */
 static uint64_t discard_records(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -236,7 +236,7 @@ static int add_runs(void *runs, const struct statement_stats *stats)
 	return 0;
 }
 
-/* Runs that the file may not have counted. */
+/* The number of runs that the file may not have counted. */
 static uint64_t uncounted_runs(struct recorded *recorded)
 {
 	uint64_t runs = 0;
@@ -283,7 +283,7 @@ static void note_uncounted(struct recorded *recorded, const char *error)
 	free(reason);
 }
 
-/* Runs that have not ended at this moment: as many at a time as the ring has room for. */
+/* Stores the runs that are open at this moment, as many at a time as the ring has room for. */
 static int store_open_runs(struct recorded *recorded, uint64_t until_ns, uint64_t *lost)
 {
 	bool is_done = false;
@@ -335,16 +335,16 @@ static void store_committed(struct recorded *recorded)
 		lost = discard_records(recorded);
 	} else if (!code && store_records(recorded, &lost)) {
 		error = writer_failure(&recorded->writer);
-		/* A file that is damaged, full or gone is best looked at afresh. */
+		/* A file that is damaged, full or gone must be opened again. */
 		writer_close(&recorded->writer, false);
 	}
 	losses_note(&recorded->losses, error ? error : "cannot be read", lost, 0);
 	free(error);
 }
 
-/* The copy shows what was open at `asked_ns` and later. A row is for what had been open for long at that
- * moment: if it ends, it has a row of its own. By a later clock a short run would have been open for long,
- * too, and its row would never be finished. The process may have become another program earlier. */
+/* The copy shows what was open at `asked_ns` and later. Only what had been open for long at that moment gets
+ * a row, because its end has a row of its own. By a later clock, a short run would seem to have been open for
+ * long, too, and its row would never be finished. The process may have become another program earlier. */
 static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
 {
 	const uint64_t until_ns = open_waits_until(shared->waits);
@@ -352,7 +352,7 @@ static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
 	return until_ns < asked_ns ? until_ns : asked_ns;
 }
 
-/* What cannot be stored now is stored later. */
+/* If something cannot be stored now, it is stored later. */
 static void store_counters(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -437,7 +437,7 @@ static bool commit_waited(struct ring *ring, const struct open_lock *lock)
 	return true;
 }
 
-/* Waits that had not ended. Returns the number of samples for which the ring has no space. */
+/* Puts waits that had not ended into the ring. Returns the number of samples for which it has no space. */
 static uint64_t hand_over_waits(const struct shared_ring *shared)
 {
 	struct open_lock lock;
@@ -448,7 +448,7 @@ static uint64_t hand_over_waits(const struct shared_ring *shared)
 	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
 }
 
-/* What cannot be stored now is lost. */
+/* If something cannot be stored now, it is lost. */
 static void store_remains(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -459,7 +459,7 @@ static void store_remains(struct recorded *recorded)
 	recorded->to->unfinished += ring_remains_repair(shared->ring);
 	if (!code && store_records(recorded, &lost))
 		error = writer_failure(&recorded->writer);
-	/* Now the ring has room. */
+	/* Now the ring has space. */
 	lost += hand_over_waits(shared);
 	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, shared->ring));
 	if (!code && !error && store_records(recorded, &lost))
@@ -536,7 +536,7 @@ void collection_fold(struct collection *collection)
 	bool is_made;
 
 	close_kept(collection);
-	/* An error was reported when there was something to store. */
+	/* An earlier error was reported when there was something to store. */
 	database_touch(collection->file.path, &limits, &is_made, &error);
 	free(error);
 }

@@ -43,7 +43,7 @@
 /* How soon a record that is still being written is checked again while a caller waits for it. */
 #define STALL_NS (1 * NS_PER_MS)
 
-/* Everything before the ring's tail is stored or lost: wakes the callers that wait for it. */
+/* Everything before the ring's tail is stored or lost: wakes the callers that wait for that. */
 static void show_drained(void)
 {
 	store_set_counter(STORE_FLUSHER_CPU_TIME_NS, clock_ns(CLOCK_THREAD_CPUTIME_ID));
@@ -53,8 +53,8 @@ static void show_drained(void)
 	control_unlock();
 }
 
-/* Waits like those of ring_reader.h, but checks the budget in between: always while samples are
- * gathered, and without a limit as long as intervals are stretched. */
+/* Waits like ring_reader.h, but checks the budget in between: always while samples are gathered, and without
+ * a limit as long as intervals are stretched. */
 static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), int64_t timeout_ns)
 {
 	int64_t start = control_now_ns(), now = start, end = start + timeout_ns;
@@ -65,7 +65,8 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 			wait(store_control.ring, end > now ? end - now : 0);
 			return;
 		}
-		/* The time does not show it: the thread may have been woken in time, and run later. */
+		/* The time does not show it, because the thread may have been woken in time, but run
+		 * later. */
 		if (wait(store_control.ring, until - now))
 			return;
 		now = control_now_ns();
@@ -75,7 +76,7 @@ static void wait_for_ring(bool (*wait)(struct ring *ring, int64_t timeout_ns), i
 	wait(store_control.ring, timeout_ns);
 }
 
-/* Until the first record. An open run is checked again when it has been open for twice as long. */
+/* Waits for the first record. Checks an open run again when it has been open for twice as long. */
 static bool wait_for_first(struct ring *ring, int64_t timeout_ns)
 {
 	int64_t open_ns = timeout_ns < 0 ? query_youngest_open_ns() : -1;
@@ -85,7 +86,7 @@ static bool wait_for_first(struct ring *ring, int64_t timeout_ns)
 
 /* --- flushing ---------------------------------------------------------------------- */
 
-/* Records that were taken from the ring, and are not in the file. */
+/* Counts records that were taken from the ring but are not in the file. */
 static void lose(uint64_t lost)
 {
 	store_count(STORE_LOST, lost);
@@ -143,7 +144,7 @@ static bool trim(void)
 	return false;
 }
 
-/* After a batch that went well. */
+/* After a successful batch. */
 static void finish_batch(const struct writer_result *result)
 {
 	store_count(STORE_SAMPLES, result->samples);
@@ -160,10 +161,10 @@ static void finish_batch(const struct writer_result *result)
 		flusher_clear_failure();
 }
 
-/* Another process has the file, so the records continue to wait. */
+/* Another process has locked the file, so the records continue to wait. */
 static void finish_locked(void)
 {
-	flusher.retry_at = 0; /* waiting was pause enough */
+	flusher.retry_at = 0; /* it has waited long enough */
 	/* Discards half of it to make space for new records. */
 	if (flusher_ring_runs_full())
 		discard_ring(ring_tail(store_control.ring) + flusher_used_ring() / 2);
@@ -181,12 +182,12 @@ static void finish_failure(int code, const struct writer_result *result)
 	lose(result->lost);
 	store_count(STORE_SPANS_LOST, result->spans_lost);
 	store_count(STORE_PLANS_LOST, result->plans_lost);
-	/* A file that is damaged, full or gone is best looked at afresh. */
+	/* A file that is damaged, full or gone must be opened again. */
 	if ((code & 0xff) != SQLITE_FULL)
 		flusher_close_file(false);
 }
 
-/* `is_last`: nothing more comes for now. */
+/* is_last: nothing more is expected for now. */
 static void sync_file(bool is_last)
 {
 	if (flusher.writer.database.db && flusher.settings_path &&
@@ -206,7 +207,7 @@ static void store_losses(void)
 		flusher_note_failure(writer_failure(&flusher.writer));
 }
 
-/* Stores what the ring holds. */
+/* Stores the ring's content. */
 static void flush(bool urgent)
 {
 	struct ring *ring = store_control.ring;
@@ -234,7 +235,7 @@ static void flush(bool urgent)
 			discard_ring(until);
 			break;
 		}
-		/* A caller that waits gets one new try. */
+		/* Each waiting caller causes one new try. */
 		urgent = false;
 		code = writer_store(&flusher.writer, ring, WRITER_BATCH,
 		                    retention_batch_bytes(flusher.file.max_bytes), &result);
@@ -301,7 +302,7 @@ static int serve_configure(struct settings_of_store *wanted, char **error)
 		if (flusher.writer.database.db) {
 			flusher_set_limits(&limits);
 			database_set_limits(&flusher.writer.database, &limits);
-			flusher.retention.trimming = true; /* the bound may be lower now */
+			flusher.retention.trimming = true; /* the limit may be lower now */
 		}
 		return QP_OK;
 	}
@@ -354,7 +355,7 @@ REQUIRES(store_control.lock) static void park(void)
 	control_lock();
 	store_control.is_open_at_fork = keeps && !flusher.table_error;
 	control_happens(EVENT_FORK);
-	if (store_control.state != STORE_PARKED) /* a shutdown was quicker */
+	if (store_control.state != STORE_PARKED) /* a shutdown came first */
 		return;
 	while (store_control.pauses)
 		condition_wait(&store_control.changed, &store_control.lock, &wait, BOUND_NONE);
@@ -394,7 +395,7 @@ static bool is_requested(void)
 	return requested;
 }
 
-/* Work that can wait, while there is room for samples to wait, too. */
+/* Work that can wait, if samples can wait, too. */
 static void do_chores(void)
 {
 	store_chore chore = store_control.chore;
@@ -414,14 +415,14 @@ static bool has_records(void)
 	return ring_peek(store_control.ring, &kind, &size) != NULL;
 }
 
-/* Stores the rest, and once more what arrives meanwhile. */
+/* Stores the rest, and once more what has arrived meanwhile. */
 static void finish(void)
 {
 	control_lock();
 	control_happens(EVENT_STOP_SEEN); /* the flush is not interrupted */
 	control_unlock();
 	if (statement_stats_are_due())
-		statement_stats_announce(); /* there is no later flush */
+		statement_stats_announce(); /* no flush follows */
 	flush(true);
 	pacer_end();
 	/* Before the file is closed, because the last connection to close checkpoints the log. If
@@ -441,7 +442,8 @@ void flusher_main(void)
 	flusher.table_error = descriptors_separate();
 	flusher_clear_failure();
 	free_what_waits();
-	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* its parent's */
+	if (flusher.has_writer &&
+	    flusher.writer.identity.process_id != getpid()) /* it belongs to the parent */
 		writer_reset_identity(&flusher.writer);
 	control_lock();
 	apply_settings(&store_control.settings);

@@ -25,7 +25,7 @@ struct flusher flusher = { .tempdir = { .lock = -1 } };
 
 /* --- what others see ------------------------------------------------------------ */
 
-/* `sentence` is taken over; NULL: all is well. */
+/* Takes ownership of `sentence`; NULL: no error. */
 static void show_error(char *sentence)
 {
 	control_lock();
@@ -68,7 +68,7 @@ bool flusher_is_interrupted(void)
 	control_lock();
 	interrupted = store_control.state == STORE_STOPPING ||
 	              (store_control.pauses && store_control.state == STORE_RUNNING);
-	/* No reason to abandon running work, nor to wait for its end. */
+	/* If only a reader waits, running work continues, and its end is not awaited. */
 	if (store_control.reading_wanted && !interrupted)
 		flusher_start_reading();
 	control_unlock();
@@ -85,7 +85,7 @@ bool flusher_ring_runs_full(void)
 	return flusher_used_ring() > ring_bytes(store_control.ring) / 4 * 3;
 }
 
-/* While another process writes: not when the ring runs full. */
+/* While another process writes: gives up if the ring is nearly full. */
 static bool give_up_waiting(void *context)
 {
 	(void)context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file that the flusher writes: made, opened, looked after while it is open, and given up
- * and opened again when something is wrong with it.
+ * The file that the flusher writes. It is made, opened and checked here, and after an error closed and opened
+ * again.
  */
 #pragma once
 
@@ -22,13 +22,13 @@ struct flusher {
 	struct retention retention;
 	struct tempdir tempdir;
 	int table_error;          /* errno of descriptors_separate(): the store is in memory */
-	struct written_file file; /* its path: malloc'ed, of the open one */
-	char *settings_path;      /* of the settings in force, NULL: temporary */
+	struct written_file file; /* the open file, with its path (malloc'ed) */
+	char *settings_path;      /* of the current settings; NULL: temporary */
 	char settings_text[PATH_MAX];
 	int64_t interval_ns;
 	bool does_chores;
 	struct losses losses;
-	struct refusals refusals; /* that are noted there */
+	struct refusals refusals; /* that are noted there already */
 	bool failing, over_bound;
 	char failure[LOSS_REASON_SIZE]; /* the newest sentence */
 	int64_t retry_at, retry_pause;
@@ -66,7 +66,7 @@ bool flusher_keeps_file(void);
  * before a growing pause. */
 void flusher_note_failure(char *sentence);
 
-/* Back to what a first try would find. */
+/* Resets the pause, so that the next try is like a first one. */
 void flusher_clear_failure(void);
 
 /* Starts the reading thread that a caller waits for. Releases the lock meanwhile. */
@@ -77,6 +77,6 @@ bool flusher_is_interrupted(void);
 
 uint64_t flusher_used_ring(void);
 
-/* Whether what waits for another process is to wait no longer. Intervals are longer by then, see
- * ring_gets_full() of handler/budget.c. */
+/* Whether waiting for another process must end. By then, intervals are longer, see ring_gets_full() of
+ * handler/budget.c. */
 bool flusher_ring_runs_full(void);

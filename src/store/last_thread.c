@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel lists a process's threads; its first one stays in the list when it has
- * ended, as a zombie. Without /proc the last thread is not known, and the process stays.
+ * The kernel lists a process's threads; the first one remains as a zombie after its end. Without /proc the
+ * last thread is not known, and the process continues.
  */
 #include "store/last_thread.h"
 
@@ -24,7 +24,7 @@ BOUNDED_WAIT_DEFINE(for_watch, "a seccomp filter: the watch thread has ended", B
 BOUNDED_WAIT_DEFINE(between_checks, "the watch thread: the host's last thread ends", BOUND_NONE,
                     "nothing, so it looks every 50 ms");
 
-/* Whether the first thread has ended and only queryprof's threads, which are `ours`, are left. */
+/* Whether the first thread has ended and only queryprof's threads, `ours`, remain. */
 static bool is_ours(int ours)
 {
 	char text[256];
@@ -46,9 +46,9 @@ static struct store_thread watch;
 static sigset_t watch_starters_mask;
 static char watch_starters_name[16];
 
-/* The process ends with its last thread, which runs the host's exit handlers and flushes the
- * host's streams. That is this thread, because it has the host's descriptors, unlike the flusher.
- * From then on it works for the host, so its statements are sampled. */
+/* The process ends with its last thread, which runs the host's exit handlers and flushes the host's streams.
+ * That is this thread, because it has the host's descriptors, unlike the flusher. From then on it works for
+ * the host, so its statements are sampled. */
 static void watch_main(void)
 {
 	for (;;) {

@@ -14,7 +14,7 @@ enum state { NONE, AWAKE, ASLEEP, ENDING };
 static uint32_t state; /* atomic, enum state, a futex. It decides which thread may check */
 static struct store_thread thread;
 
-/* So many looks with nothing to do, and it sleeps. */
+/* After this many checks with nothing to do, it sleeps. */
 #define CALM_CHECKS 8
 
 static bool change(enum state from, enum state to)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which thread checks the budget (handler/budget.h). While there is little to do, it is the flusher,
- * between its waits. Above half of a limit it is a separate thread of the store, the pacer, because
- * the flusher may wait for a disk or a processor. If there is nothing to do for a while, the pacer
- * sleeps, and the flusher checks again.
+ * Which thread checks the budget (handler/budget.h). If there is little to do, it is the flusher, between its
+ * waits. Above half of a limit it is a separate thread of the store, the pacer, because the flusher may wait
+ * for a disk or a processor. After a while with nothing to do, the pacer sleeps, and the flusher checks
+ * again.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
  * soon, even without records. */
 bool pacer_check(void);
 
-/* The flusher, at its end: no pacer any more. */
+/* Called by the flusher at its end: stops the pacer. */
 void pacer_end(void);
 
 bool pacer_has_thread(void);

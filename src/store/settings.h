@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of the store. What changes while it runs is a request to the flusher.
+ * The settings of the store. While it runs, a change is a request to the flusher.
  */
 #pragma once
 

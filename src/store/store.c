@@ -42,7 +42,7 @@ BOUNDED_WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", B
 BOUNDED_WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", BOUND_MS(10000), FLUSHER);
 BOUNDED_WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", BOUND_MS(2000), FLUSHER);
 BOUNDED_WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", BOUND_MS(1000), FLUSHER);
-/* After a refused pthread_create(). */
+/* The pause after pthread_create() has failed. */
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
 
 /* --- settings ------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ void store_set_chore(store_chore chore)
 	store_control.chore = chore;
 }
 
-/* What readers here read is what the other process has stored. */
+/* Readers here read what the other process has stored. */
 REQUIRES(store_control.lock) static void begin_elsewhere(void)
 {
 	control_happens(EVENT_INIT_ELSEWHERE);
@@ -223,7 +223,7 @@ int store_configure(const struct store_config *config, char **error)
 	return QP_OK;
 }
 
-/* The flusher is to store all before `target`. */
+/* Requests that the flusher stores everything before `target`. */
 REQUIRES(store_control.lock) static void request_drain(uint64_t target)
 {
 	if (target > store_control.drain_target)
@@ -288,12 +288,12 @@ bool store_drain(int timeout_ms)
 	return store_drain_waiting(&(struct store_wait){ .timeout_ms = timeout_ms });
 }
 
-/* In the process itself. */
+/* Drains in the process itself. */
 static void drain_for_end(struct waiting *waiting)
 {
 	uint64_t target;
 
-	/* None was started, or it no longer exists. */
+	/* It was never started, or it no longer exists. */
 	if (__atomic_load_n(&store_control.state, __ATOMIC_RELAXED) <= STORE_READY ||
 	    !lock_acquire_within(&store_control.lock, &waiting->bound))
 		return;
@@ -357,7 +357,7 @@ REQUIRES(store_control.lock) static bool is_ending(void)
 static void free_all(void)
 {
 	if (store_is_elsewhere())
-		pool_end(); /* no flusher does */
+		pool_end(); /* the flusher did not */
 	pool_pause(false);
 	pool_resume();
 	flusher_free();
@@ -430,15 +430,14 @@ extern int __cxa_atexit(void (*function)(void *), void *argument, void *library)
 #define FIRST_DRAIN_MS 1500
 #define LOCKED_PATIENCE_MS 100
 
-static int left_ms; /* of one limit for both; what the host's destructors take does not count */
+static int left_ms; /* one limit for both, which excludes the time in the host's destructors */
 
 struct first_drain {
 	struct waiting waiting;
-	uint64_t stored_ns; /* the rest of the limit when the flusher last had the file */
+	uint64_t stored_ns; /* the rest of the limit when the flusher could last use the file */
 };
 
-/* The file belongs to another process. Records that are not stored yet are stored, or handed over,
- * at the end. */
+/* Another process has locked the file. At the end, unstored records are stored, or handed over. */
 static bool is_locked_for_long(void *context)
 {
 	struct first_drain *drain = context;
@@ -550,7 +549,7 @@ REQUIRES(store_control.lock) static void reset_control(void)
 	free_text_later(store_control.open_path);
 	store_control.open_path = NULL;
 	control_happens(EVENT_CHILD);
-	if (store_control.is_confined) /* without a thread, and with the reason */
+	if (store_control.is_confined) /* no thread, for this reason */
 		return;
 	free_text_later(store_control.error);
 	store_control.error = NULL;
@@ -577,7 +576,7 @@ RELEASES(store_control.lock) void store_after_fork_child(void)
 		store_control.no_file = "the process was forked from one without the right to open its file";
 	flusher_reset_in_child();
 	if (store_control.ring) {
-		/* The sampler has emptied its own, and may have written to it since. */
+		/* The sampler has emptied its own ring, and may have written to it since. */
 		if (store_control.ring != sampler_ring())
 			ring_reset_in_child(store_control.ring);
 		store_control.drained = store_control.drain_target = ring_tail(store_control.ring);

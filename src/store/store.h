@@ -24,7 +24,7 @@ struct ring;
 
 struct store_config {
 	const char *path;  /* NULL or "": a private temporary file */
-	int64_t max_bytes; /* of the file and its WAL; 0: no bound */
+	int64_t max_bytes; /* of the file and its WAL; 0: no limit */
 	int64_t flush_interval_ns;
 	bool does_chores;
 	bool is_elsewhere; /* another process reads the ring (store/collector.h), and stores */
@@ -33,8 +33,8 @@ struct store_config {
 /* Before store_init(). */
 void store_set_chore(store_chore chore);
 
-/* Remembers where to store. The first record makes the file, and store_start() the flusher
- * (store_open() makes both immediately). 0 or an errno value. */
+/* Remembers where to store. The first record creates the file, and store_start() the flusher (store_open()
+ * creates both immediately). 0 or an errno value. */
 int store_init(struct ring *ring, const struct store_config *config);
 
 /* After store_init(), before store_shutdown(). */
@@ -47,24 +47,23 @@ bool store_is_started(void);
  * store_configure() do. */
 void store_start(void);
 
-/* Opens the file now, to learn of errors: 0, or a QP_ code with a message in
- * `*error` (free() it). A newer schema or a foreign file is refused here, and the
- * file is left as it was. */
+/* Opens the file now, to detect errors: 0, or a QP_ code with a message in `*error` (free() it). Refuses a
+ * newer schema or a foreign file, and leaves the file unchanged. */
 int store_open(char **error);
 
-/* The process is about to give up rights: opens the file now if possible, and later writes use the
+/* Called before the process gives up rights: opens the file now if possible, so that later writes use the
  * open file. Does nothing in a child of vfork(). */
 void store_open_ahead(void);
 
-/* New configuration. Records that the ring holds go to the old file first. On failure
- * (as for store_open) the old configuration stays in force. */
+/* Applies a new configuration. Records in the ring go to the old file first. On failure (as for store_open)
+ * the old configuration stays in force. */
 int store_configure(const struct store_config *config, char **error);
 
-/* Everything committed to the ring before the call is in the file after it, or
- * counted as lost. Waits at most `timeout_ms`; false when that passed. */
+/* Stores or counts as lost everything committed to the ring before the call. Waits at most `timeout_ms`;
+ * false after that. */
 bool store_drain(int timeout_ms);
 
-/* The same; false also when `wait` was given up. */
+/* The same; false also if `wait` gave up. */
 bool store_drain_waiting(const struct store_wait *wait);
 
 /* Whether another process, or a reader, has the file, so that the flusher has waited for it since
@@ -75,7 +74,7 @@ bool store_waits_for_file(void);
  * called in a signal handler. */
 void store_drain_for_exit(void);
 
-/* The process's first thread is about to end, and the process continues. It ends with its last
+/* Called when the process's first thread is about to end, and the process continues. It ends with its last
  * thread, which must not be the flusher: from now on a thread watches for that. */
 void store_leader_ends(void);
 
@@ -88,10 +87,10 @@ void store_shutdown(void);
  * process stores, it continues. */
 void store_confine(const char *why);
 
-/* The host did not. Before store_init(). */
+/* Reverts store_confine(), because the host does not forbid them. Before store_init(). */
 void store_confine_no_more(void);
 
-/* The file in use (a copy, free() it), NULL when none is open. */
+/* The file in use (a copy, free() it); NULL if none is open. */
 char *store_path(void);
 
 /* Why storing fails now: a copy, free() it; NULL if it works. */
@@ -105,5 +104,5 @@ void store_before_fork(void);
 void store_after_fork_parent(void);
 void store_after_fork_child(void);
 
-/* Before that, if another process has the ring or its parent's: the child's own. */
+/* Call it before that, if another process reads the parent's ring: the child uses its own. */
 void store_adopt_ring_in_child(struct ring *ring);

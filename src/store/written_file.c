@@ -9,8 +9,8 @@
 
 #define NS_PER_MS 1000000ll
 
-/* While samples arrive. After a sync there is also a pause of this many times its duration,
- * because a slow disk has the host's own work to do. */
+/* The interval while samples arrive. After a sync there is also a pause of this many times its duration,
+ * because a slow disk is needed for the host's own work. */
 #define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
 #define SYNC_PAUSE 10
 
@@ -21,7 +21,7 @@ bool written_file_is_over_bound(const struct written_file *file, struct writer *
 	*bytes = database_bytes(&writer->database, file->path);
 	if (most <= 0 || *bytes <= most || *bytes <= RETENTION_MIN_BYTES)
 		return false;
-	/* Without waiting for another thread. */
+	/* Does not wait for another thread. */
 	sqlite3_busy_timeout(writer->database.db, 0);
 	sqlite3_wal_checkpoint_v2(writer->database.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	writer_wait_when_busy(writer);
