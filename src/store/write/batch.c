@@ -47,7 +47,7 @@ static bool is_full(const struct writer *writer)
 	return writer->samples->count + DELAYS > WRITER_BATCH;
 }
 
-/* Its row is made immediately, because its name cannot be determined after the process has ended. */
+/* Makes its row immediately, because its name cannot be determined after the process has ended. */
 static int store_thread(struct writer *writer, const struct thread_record *record)
 {
 	int64_t row;
@@ -67,8 +67,8 @@ static int store_thread(struct writer *writer, const struct thread_record *recor
 			(offsetof(struct type, last) - offsetof(struct type, first)) / sizeof(uint32_t) + 1  \
 	}
 
-/* The fixed part of each record, and the sizes of its texts, which follow it. What else a sample and spans
- * have is checked where it is read. */
+/* The fixed part of each record, and the sizes of its texts, which follow it. The optional parts of samples
+ * and spans are checked when they are read. */
 static const struct {
 	size_t bytes, sizes_at, sizes;
 } layouts[] = {
@@ -90,7 +90,7 @@ static const struct {
 	[RECORD_PAGE_IO] = WITH_TEXTS(page_record, database_size, table_size),
 };
 
-/* False: no thread under queryprof wrote it. */
+/* False: it was not written by a thread under queryprof. */
 static bool is_whole(unsigned kind, const void *record, size_t size)
 {
 	uint64_t texts = 0;
@@ -128,13 +128,13 @@ static int store_record(struct writer *writer, unsigned kind, const void *record
 	}
 }
 
-/* Rows that the batch counts where it writes them. */
+/* Rows that the batch counts when it writes them. */
 static bool is_counted(unsigned kind)
 {
 	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 }
 
-/* A reading of a connection's counters is none: the next one has what it would have had. */
+/* A reading of a connection's counters is not such a row, because the next reading includes its values. */
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
@@ -191,7 +191,7 @@ static void read_state(struct writer *writer, sqlite3_stmt *state)
 	int64_t removals = sqlite3_column_int64(state, 0), identity = sqlite3_column_int64(state, 2);
 	int64_t bytecode_removals = sqlite3_column_int64(state, 6);
 
-	/* A flusher's own process knows of another file. */
+	/* A process with its own flusher already knows of another file. */
 	if (identity == writer->file_identity ? bytecode_removals != writer->bytecode_removals
 	                                      : writer->other && writer->file_identity)
 		store_count(STORE_PLANS_REMOVED, 1);
@@ -204,7 +204,7 @@ static void read_state(struct writer *writer, sqlite3_stmt *state)
 	if (writer->epoch != sqlite3_column_int64(state, 1)) {
 		writer->epoch = sqlite3_column_int64(state, 1);
 		writer->epoch_bytes = 0;
-		writer->threads->last.series = 0; /* to be marked as used in the new one */
+		writer->threads->last.series = 0; /* so that it is marked as used in the new epoch */
 	}
 	writer->stored_batch = sqlite3_column_int64(state, 3) + 1;
 	writer->queries->newest = sqlite3_column_int64(state, 4);
@@ -235,7 +235,7 @@ static int writer_begin(struct writer *writer)
 	return SQLITE_OK;
 }
 
-/* `has_rows`: counters alone are nothing new for followers of the file; they have a separate number. */
+/* has_rows: counters alone have a separate number, because they are nothing new for followers of the file. */
 static int finish(struct writer *writer, bool has_rows)
 {
 	const int64_t process = has_rows ? intern_process(writer) : 0;
@@ -254,7 +254,7 @@ static int finish(struct writer *writer, bool has_rows)
 	return code;
 }
 
-/* Records that a batch takes from the ring keep their room until the batch is stored. */
+/* Records that a batch takes from the ring keep their space until the batch is stored. */
 #define RING_SHARE 4
 
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,

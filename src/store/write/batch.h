@@ -27,19 +27,19 @@ struct writer_result {
 int writer_store(struct writer *writer, struct ring *ring, size_t most_records, size_t most_bytes,
                  struct writer_result *result);
 
-/* Stores in one transaction what statements of another process have counted, see statements_write_other().
+/* Stores the counters of another process's statements in one transaction, see statements_write_other().
  * SQLITE_OK or the error. */
 int writer_store_statements(struct writer *writer, const void *memory, size_t size,
                             struct statement_reading *reading);
 
-/* Stores in one transaction what the file lacks of them. SQLITE_OK or the error. */
+/* Stores the losses that are missing in the file in one transaction. SQLITE_OK or the error. */
 int writer_store_losses(struct writer *writer, struct losses *losses);
 
-/* Whether a record of this kind becomes a row that people miss. */
+/* Whether a record of this kind becomes a row whose loss users must know. */
 bool writer_is_row(unsigned kind);
 
-/* Whether it is a part of bytecode or of its plan, which is published again where it is lost. */
+/* Whether it is a part of bytecode or of its plan, which is published again if it is lost. */
 bool writer_is_plan(unsigned kind);
 
-/* Takes one record that will not be stored, and remembers what later ones need. */
+/* Takes one record that will not be stored, and remembers its data that later records need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);

@@ -10,7 +10,7 @@ const struct bytecode_writer bytecode_writer_new = {
 	.sql = {
 		.add.sql = "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns, layout) VALUES"
 		           " (:id, :statement, :library, :plan_hash, :first_seen_ns, :layout)"
-		           /* an older version kept none */
+		           /* an older version stored none */
 		           " ON CONFLICT DO UPDATE SET layout = excluded.layout WHERE layout = 0",
 		.add_plan.sql = "INSERT OR IGNORE INTO plans (plan_hash, plan) VALUES (:plan_hash, :plan)",
 		.add_node.sql = "INSERT OR IGNORE INTO plan_nodes (program, node, parent, detail, compared) VALUES"

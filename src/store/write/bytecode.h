@@ -21,5 +21,5 @@ extern const struct bytecode_writer bytecode_writer_new;
 int bytecode_add(struct writer *writer, const struct bytecode_record *record);
 int bytecode_add_rows(struct writer *writer, const struct bytecode_rows_record *record);
 
-/* Removes those that no query names. */
+/* Removes bytecode that no query names. */
 int bytecode_remove_unused(struct writer *writer);

@@ -8,7 +8,7 @@ static uint64_t in_run_queue(const struct query_record *query)
 	return query->account.run_delay_ns;
 }
 
-/* The thread waited, in no call that is hooked, and pages were read for it. */
+/* The thread waited outside hooked calls, and read pages. */
 static uint64_t in_page_faults(const struct query_record *query)
 {
 	return query->account.major_faults ? query->rest_ns : 0;
@@ -22,7 +22,7 @@ static const struct {
 	{ WAIT_PAGE_FAULT, in_page_faults },
 };
 
-/* Counted like the waits that are hooked: query/wait.c. The random bits of the key begin the first period. */
+/* Counts periods like hooked waits (query/wait.c). The random bits of the key offset the first period. */
 static uint32_t periods_in(struct delays *delays, int kind, const struct query_record *query, uint64_t ns)
 {
 	uint64_t period = query->off_cpu_period_ns, *due = &delays->due_ns[kind], beyond;

@@ -45,7 +45,7 @@ static uint64_t read_hexadecimal(const char *text, size_t digits)
 	return strtoull(part, NULL, 16);
 }
 
-/* False: it is in none, or an error, which is in `*code`. */
+/* False: it is in no trace, or `*code` has an error. */
 static bool find_trace(struct writer *writer, const struct foreign_names *names, struct span_link *link,
                        int *code)
 {

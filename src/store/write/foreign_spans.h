@@ -19,7 +19,7 @@
 struct writer;
 
 struct foreign_span_writer {
-	struct hash_table known; /* traces with the query that is a span of theirs */
+	struct hash_table known; /* traces with the query that represents one of their spans */
 	struct {
 		struct prepared find_trace, remove;
 	} sql;
@@ -38,7 +38,7 @@ struct foreign_names {
 };
 
 /* Inside a transaction. A query has ended, whose text begins at `text`. False: it is in no trace that is
- * kept, or an error, which is in `*code`. */
+ * kept, or `*code` has an error. */
 bool foreign_spans_make(struct writer *writer, const struct query_record *record,
                         const struct foreign_names *names, const char *text, size_t size,
                         struct foreign_span *span, int *code);
@@ -46,8 +46,8 @@ bool foreign_spans_make(struct writer *writer, const struct query_record *record
 /* The span is in the file. */
 void foreign_spans_keep(struct writer *writer, const struct foreign_span *span, struct query_key query);
 
-/* Inside a transaction: SQLITE_OK or the error. A span of this query came with this trace, in the row of this
- * number. The row exists before the other one is removed, so a reader that follows the file by the numbers
- * does not meet one of them again. */
+/* Inside a transaction: SQLITE_OK or the error. A span of this query arrived with this trace, in the row of
+ * this number. That row exists before the other one is removed, so a reader that follows the file by the
+ * numbers does not see a number twice. */
 int foreign_spans_release(struct writer *writer, const struct span_link *trace, struct query_key query,
                           int64_t row);

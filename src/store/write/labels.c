@@ -17,11 +17,11 @@
 #define USE_BYTES 40
 
 struct known_labels {
-	struct hash key; /* of a number, of several that are combined, or of a trace context */
+	struct hash key; /* of a number, several combined numbers, or a trace context */
 	int64_t row, epoch;
 };
 
-/* More sets than are in use in any program. */
+/* More sets than any program uses. */
 #define TEXTS_MAX (1 << 14)
 
 struct known_text {
@@ -114,7 +114,7 @@ static bool is_traceparent(const struct label_pair *pair)
 	       is_hexadecimal(text + 36, 16);
 }
 
-/* The text of the label with this key; NULL: there is none. */
+/* The text of the label with this key; NULL: none. */
 static const char *find_traceparent(const struct label_pairs *pairs)
 {
 	const char *found = NULL;
@@ -150,7 +150,7 @@ static int64_t insert_set(struct writer *writer, const char *text, int64_t numbe
 	return row;
 }
 
-/* `sql`: the statement that sets the epoch of such a row. */
+/* sql: the statement that sets the epoch of such a row. */
 static int touch(struct writer *writer, struct prepared *sql, struct known_labels *known)
 {
 	if (known->epoch == writer->epoch)
@@ -188,7 +188,7 @@ static int64_t remember(struct writer *writer, struct hash key, int64_t row)
 	return remember_as(writer, &writer->labels->known, &writer->labels->sql.touch, key, row);
 }
 
-/* The row of the set in the file, 0: it has none. */
+/* The row of the set in the file; 0: none. */
 static int64_t find_in_file(struct writer *writer, int64_t number)
 {
 	struct prepared *find = writer_bind(writer, &writer->labels->sql.find);
@@ -214,7 +214,7 @@ static int64_t find_known(struct writer *writer, struct hash key)
 	return code ? -code : known->row;
 }
 
-/* The set with this text; a result as labels_combine() has. */
+/* The set with this text; the result is like that of labels_combine(). */
 static int64_t labels_intern(struct writer *writer, const char *text)
 {
 	uint64_t number = *text ? label_set_number(text, strlen(text)) : 0;
@@ -247,7 +247,7 @@ static int64_t find_one(struct writer *writer, uint64_t number)
 		row = remember(writer, key, find_in_file(writer, (int64_t)number));
 	if (row)
 		return row;
-	/* Its record was lost, is still to come, or came when another file was open. */
+	/* Its record was lost, will still arrive, or arrived while another file was open. */
 	text = writer->other ? find_text(writer, key) : label_set_text(number);
 	if (text)
 		row = labels_intern(writer, text);
@@ -421,7 +421,7 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 	return remember_as(writer, &labels->contexts, &labels->sql.touch_context, key, row);
 }
 
-/* From the next statement on. */
+/* Takes effect with the next statement. */
 SETTING_SWITCH(
 	reads_comments, true, .name = "query_comment_labels",
 	.description =
@@ -447,11 +447,11 @@ int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size)
 
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all)
 {
-	int64_t process = intern_process(writer); /* a step before this one may have forgotten it */
+	int64_t process = intern_process(writer); /* an earlier step may have forgotten it */
 
 	if (process < 0)
 		return (int)-process;
-	/* Of the batches those before `time_ns` have gone: who wrote the others may run still. */
+	/* Batches before `time_ns` were removed; the writers of the others may still run. */
 	char *sql =
 		sqlite3_mprintf("DELETE FROM label_uses WHERE iif(until_ns, until_ns, iif(process = %lld OR"
 	                        " process IN (SELECT process FROM batches), %lld, from_ns)) < %lld;"

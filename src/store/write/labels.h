@@ -31,22 +31,22 @@ void label_writer_forget(struct label_writer *labels);
 
 /* Rows of label_sets: > 0; 0 for no labels, or sets whose text is lost; else minus SQLite's code. */
 
-/* The set of these, innermost first: of two labels with one key the first counts. */
+/* The set of these, innermost first. If two labels have the same key, the first one wins. */
 int64_t labels_combine(struct writer *writer, const uint64_t *numbers, size_t count);
 
-/* The row of trace_contexts, 0: the context is empty. */
+/* The row of trace_contexts; 0: the context is empty. */
 int64_t labels_intern_context(struct writer *writer, const struct trace_context *context);
 
-/* A record of the kind RECORD_LABELS. */
+/* Stores a record of the kind RECORD_LABELS. */
 int labels_add(struct writer *writer, const struct label_record *record);
 
-/* The text of such a record, at any time: the process may use the set later, in another file, or
- * after a failed batch. Not for this process's own sets, whose text is available. */
+/* Remembers the text of such a record, at any time, because the process may use the set later, in another
+ * file, or after a failed batch. Not for this process's own sets, whose text is available. */
 void labels_remember(struct writer *writer, const struct label_record *record);
 
-/* The set that is in the comments of the statement, if the setting query_comment_labels is on. */
+/* The set in the comments of the statement, if the setting query_comment_labels is on. */
 int64_t labels_of_comments(struct writer *writer, const char *sql, size_t size);
 
-/* Removes everything unneeded that was stored before the epoch, with `all` also in it; and the
- * history of trampolines before `time_ns`. */
+/* Removes unneeded rows that were stored before the epoch, with `all` also later ones; and the history of
+ * trampolines before `time_ns`. */
 int labels_remove(struct writer *writer, int64_t epoch, int64_t time_ns, bool all);

@@ -114,7 +114,7 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 	stack_writer_forget(writer->stacks, epoch);
 	hash_table_clear(&writer->texts->known);
 	label_writer_forget(writer->labels);
-	if (epoch) /* one has ended: sites go then only */
+	if (epoch) /* an epoch has ended; otherwise, sites remain */
 		span_site_writer_forget_statements(writer->span_sites);
 	query_writer_forget_removed(writer, query);
 	writer->counters->rows = -1;
@@ -167,7 +167,8 @@ void writer_forget_statements(struct writer *writer)
 
 static void use_connection(struct writer *writer)
 {
-	made_table_add(writer->database.db, &span_rows_to_write, writer); /* the statements fail without */
+	made_table_add(writer->database.db, &span_rows_to_write,
+	               writer); /* without it, the statements fail */
 	made_table_add(writer->database.db, &samples_to_write, writer);
 	writer_wait_when_busy(writer);
 }
@@ -216,7 +217,7 @@ struct database writer_detach(struct writer *writer)
 	struct database database = writer->database;
 
 	finalize_all(writer);
-	/* These have the writer until another one adopts the connection. */
+	/* These refer to the writer until another one adopts the connection. */
 	made_table_add(database.db, &span_rows_to_write, NULL);
 	made_table_add(database.db, &samples_to_write, NULL);
 	sqlite3_busy_handler(database.db, NULL, NULL);

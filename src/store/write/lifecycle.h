@@ -6,32 +6,32 @@
 
 #include "store/write/writer.h"
 
-/* Memory, and the identity of this process; opens nothing. False: no memory. */
+/* Allocates memory, and determines the identity of this process; opens nothing. False: no memory. */
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
 void writer_free(struct writer *writer);
 
-/* After a fork: this is now another process. */
+/* After a fork, because this is another process. */
 void writer_reset_identity(struct writer *writer);
 
-/* Returns the same as database_open(); `path` stays while the file is open. */
+/* Returns the same as database_open(); `path` must stay valid while the file is open. */
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
 
-/* The open file without the writer, and as another writer's: SQLite has parsed the schema already, which
- * takes longer than storing what a short process has recorded. */
+/* Detaches the open file from the writer, and lets another writer adopt it, because SQLite has already parsed
+ * the schema, which takes longer than storing the records of a short process. */
 struct database writer_detach(struct writer *writer);
 void writer_adopt(struct writer *writer, const char *path, struct database database);
 
 /* Forgets all rows it knows. */
 void writer_forget(struct writer *writer);
 
-/* Forgets rows that retention has removed: stacks of earlier epochs, and queries up to row `query`
- * that are no longer in the file. In the transaction that removes them. */
+/* Forgets rows that retention has removed: stacks of earlier epochs, and queries up to row `query` that are
+ * no longer in the file. In the transaction that removes them. */
 void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query);
 
 /* All statements: those of the transaction and of each part. */
 #define WRITER_SETS 20
 void writer_sets(struct writer *writer, struct prepared_set sets[WRITER_SETS]);
 
-/* Forgets the statements of a connection that is another process's. */
+/* Forgets the statements of a connection that belongs to another process. */
 void writer_forget_statements(struct writer *writer);

@@ -17,7 +17,7 @@ const struct lock_writer lock_writer_new = {
 			" :start_ns, :wait_ns, :lock, :refused, :thread_id, :process, :database, :holder,"
 			" :holder_query, :holder_session, :holder_process_id, :holder_thread_id,"
 			" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query"
-			/* What is open is copied before the records, so it may have ended among these. */
+			/* Open waits are copied before the records, and may have ended in one of these. */
 			" WHERE :refused <> 2 OR NOT EXISTS (SELECT 1 FROM waits_for_locks WHERE process = :process"
 			" AND thread_id = :thread_id AND start_ns = :start_ns)",
 		.lengthen.sql = "UPDATE waits_for_locks SET wait_ns = max(wait_ns, :wait_ns) WHERE refused = 2 AND"
@@ -40,7 +40,7 @@ const struct lock_writer lock_writer_new = {
 	},
 };
 
-/* The row that was published of it stays. */
+/* Lengthens the row that was published for it. */
 static int lengthen(struct writer *writer, int64_t process, const struct lock_wait_record *record)
 {
 	struct prepared *update = writer_bind(writer, &writer->locks->sql.lengthen);
@@ -51,7 +51,7 @@ static int lengthen(struct writer *writer, int64_t process, const struct lock_wa
 	return writer_run(writer, update);
 }
 
-/* The row that was published while the wait went on. */
+/* Removes the row that was published during the wait. */
 static int remove_open(struct writer *writer, int64_t process, const struct lock_wait_record *record)
 {
 	struct prepared *remove;
@@ -110,7 +110,8 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	return writer_run(writer, add);
 }
 
-/* The row that was published while the transaction was open. Its beginning was computed by another clock. */
+/* Removes the row that was published while the transaction was open. Its start was computed from another
+ * clock. */
 static int remove_open_transaction(struct writer *writer, int64_t process,
                                    const struct transaction_record *record)
 {

@@ -40,7 +40,7 @@ void losses_note(struct losses *losses, const char *reason, uint64_t samples, ui
 		return;
 	loss = find(losses, reason);
 	loss->last_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	if (!loss->samples && !loss->refusals) /* of the present file */
+	if (!loss->samples && !loss->refusals) /* in the current file */
 		loss->first_ns = loss->last_ns;
 	loss->samples += samples;
 	loss->refusals += refusals;
@@ -59,7 +59,7 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
                           struct refusals *noted)
 {
 	const int error = (int)counters[SAMPLER_TIMER_ERRNO];
-	/* The kernel does not have this reason. */
+	/* The kernel itself does not return these errors. */
 	const char *who = error == EPERM || error == EACCES ? "a seccomp filter"
 	                  : error == ENOSYS                 ? "the system or a seccomp filter"
 	                                                    : "the system";
@@ -101,7 +101,8 @@ void losses_add_waiting(struct losses *to, const struct losses *from)
 		const struct loss *loss = &from->reasons[i];
 		char reason[LOSS_REASON_SIZE];
 
-		memcpy(reason, loss->reason, sizeof(reason) - 1); /* of a process that may have crashed */
+		memcpy(reason, loss->reason,
+		       sizeof(reason) - 1); /* a process that may have crashed wrote it */
 		reason[sizeof(reason) - 1] = '\0';
 		losses_note(to, reason, loss->samples - loss->stored_samples,
 		            loss->refusals - loss->stored_refusals);

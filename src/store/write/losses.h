@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process's losses, and why: an account that one thread at a time keeps, the flusher, or the collector.
- * A row of the file's table is a process and a reason, with the sum so far, so that a row
- * that is written twice is the same row. Another file has only what the ones before it lack.
+ * A process's losses and their reasons. One thread at a time keeps the account, of the flusher or the
+ * collector. A row of the file's table is a process and a reason, with the sum so far, so writing it twice
+ * does not add a row. Another file gets only losses that the earlier files lack.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #define LOSS_REASONS 8
 #define LOSS_REASON_SIZE 160
 
-/* How a reason begins whose number is one of runs that statement_stats lacks. */
+/* The beginning of a reason that counts runs missing in statement_stats. */
 #define LOSS_UNCOUNTED "runs were not counted: "
 
 struct writer;
@@ -29,7 +29,7 @@ struct loss_writer {
 extern const struct loss_writer loss_writer_new;
 
 struct loss {
-	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the place is free */
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the slot is free */
 	uint64_t samples;          /* and rows of query_log, lock_waits and transaction_log */
 	uint64_t refusals;         /* whose samples were not counted */
 	uint64_t stored_samples, stored_refusals;
@@ -38,15 +38,15 @@ struct loss {
 
 struct losses {
 	struct loss reasons[LOSS_REASONS]; /* the last one takes all further reasons */
-	uint64_t ring_dropped;             /* noted of ring_dropped() */
-	int64_t file;                      /* the identity of the file that contains the stored ones */
+	uint64_t ring_dropped;             /* the last value of ring_dropped() */
+	int64_t file;                      /* the identity of the file with the stored losses */
 };
 
-/* Records that were lost, or refusals. Nothing where both are 0. */
+/* Notes lost records, or refusals. Does nothing if both are 0. */
 void losses_note(struct losses *losses, const char *reason, uint64_t samples, uint64_t refusals);
 
-/* Timers, threads and sessions that were refused, by the sampler's counters, since the last call with these
- * `*noted`. */
+/* Timers, threads and sessions that were refused, by the sampler's counters, since the last call with this
+ * `noted`. */
 struct refusals {
 	uint64_t timers, threads, sessions;
 };
@@ -56,13 +56,13 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
 /* Counts the samples that the ring has dropped since the last call. */
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
-/* Whether the file lacks some. */
+/* Whether losses are missing in the file. */
 bool losses_are_pending(const struct losses *losses);
 
-/* Adds what `from` has and the file lacks. */
+/* Adds the losses of `from` that are missing in the file. */
 void losses_add_waiting(struct losses *to, const struct losses *from);
 
-/* Inside a transaction: writes what the file lacks; losses_stored() follows the commit. SQLITE_OK or the
+/* Inside a transaction: writes the missing losses; losses_stored() follows the commit. SQLITE_OK or the
  * error. */
 int losses_write(struct losses *losses, struct writer *writer);
 void losses_stored(struct losses *losses);

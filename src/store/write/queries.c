@@ -68,10 +68,10 @@ void query_writer_forget(struct query_writer *queries)
 struct queries_left {
 	struct writer *writer;
 	struct hash_table table;
-	int64_t removed; /* up to this row, some */
+	int64_t removed; /* some rows up to this one */
 };
 
-/* One that cannot be kept is looked up again. */
+/* A query that cannot be kept is looked up again. */
 static void keep_query(void *context, void *entry)
 {
 	struct queries_left *left = context;
@@ -85,7 +85,7 @@ static void keep_query(void *context, void *entry)
 		*kept = *known;
 }
 
-/* Frees the memory of removed ones, too, because there are as many as a busy host has ever run. */
+/* Also frees the memory of removed ones, because a busy host may have run very many. */
 static void forget_queries(struct writer *writer, struct hash_table *queries, int64_t removed)
 {
 	struct queries_left left = { writer, HASH_TABLE_OF(struct known_query, SIZE_MAX), removed };
@@ -101,9 +101,9 @@ void query_writer_forget_removed(struct writer *writer, int64_t removed)
 	forget_queries(writer, &writer->queries->earlier, removed);
 }
 
-/* The row of a query that another thread of it, or an earlier connection to the file, may have
- * made. Its id is the one made from the key until the query's record brings its own, or until its
- * process saw that the user set one. 0: there is none. */
+/* The row of a query that one of its other threads, or an earlier connection to the file, may have made. Its
+ * id is made from the key until the query's record brings its own, or until its process noticed that the user
+ * set one. 0: none. */
 static int64_t find_query(struct writer *writer, struct query_key key)
 {
 	int64_t process = intern_process(writer), row;
@@ -153,7 +153,7 @@ static int add_span(struct writer *writer, struct query_key key, struct known_qu
 	return SQLITE_OK;
 }
 
-/* NULL: there is none. An earlier entry becomes one of the newest. */
+/* NULL: none. An earlier entry becomes one of the newest. */
 static struct known_query *find_known(struct writer *writer, struct hash hash)
 {
 	struct known_query *known = hash_table_find(&writer->queries->known, hash);
@@ -191,8 +191,8 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *entr
 	return known->row;
 }
 
-/* Not while a batch has rows that are not in the file yet. A query that the host has named can be found
- * here only, and its spans come when their trace ends. */
+/* Not while rows of a batch are not in the file yet. Only here can a query that the host has named be found,
+ * and its spans arrive when their trace ends. */
 void queries_begin_batch(struct query_writer *queries)
 {
 	struct hash_table earlier = queries->earlier;

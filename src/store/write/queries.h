@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of queries: which the writer knows, and what the batch has of each. query_rows.c writes them.
+ * Rows of queries: the rows that the writer knows, and the batch's data of each. query_rows.c writes them.
  */
 #pragma once
 
@@ -34,19 +34,19 @@ struct batch_query {
 	int64_t first_ns, last_ns;
 	int64_t samples[SAMPLE_QUERY_TYPES], weights[SAMPLE_QUERY_TYPES];
 	int64_t cpu_time_ns;
-	int64_t labels, context;              /* of its first sample with some */
+	int64_t labels, context;              /* of its first sample that has them */
 	const struct start_record *start;     /* NULL: none */
-	const struct start_record *seen_open; /* NULL: not by the flusher */
-	const struct query_record *end;       /* NULL: none, it continues */
+	const struct start_record *seen_open; /* NULL: the flusher did not see it open */
+	const struct query_record *end;       /* NULL: none, because it continues */
 	struct query_texts texts;             /* of the end */
-	int64_t left; /* the statement that an earlier batch's start published, 0: none other */
+	int64_t left; /* the statement that an earlier batch's start published; 0: none, or the same */
 };
 
 struct known_query {
 	struct hash key;
 	int64_t row;
-	int64_t statement;       /* that its start published, 0: none */
-	int64_t labels, context; /* of its first sample with some, 0: none */
+	int64_t statement;       /* published by its start; 0: none */
+	int64_t labels, context; /* of its first sample that has them; 0: none */
 	uint32_t batch, entry;   /* its entry, valid in that batch only */
 };
 
@@ -63,25 +63,26 @@ struct query_writer {
 extern const struct query_writer query_writer_new;
 void query_writer_free(struct query_writer *queries);
 
-/* Forgets all. */
+/* Forgets all rows. */
 void query_writer_forget(struct query_writer *queries);
 
-/* Forgets the rows up to `removed` that are not in the file any more. */
+/* Forgets the rows up to `removed` that are no longer in the file. */
 void query_writer_forget_removed(struct writer *writer, int64_t removed);
 
-/* A batch begins: limits the remembered queries. */
+/* Limits the remembered queries at the beginning of a batch. */
 void queries_begin_batch(struct query_writer *queries);
 
-/* The query's row, which may be written at the batch's end only, and in `*entry` its place in
- * the batch. > 0, or minus SQLite's code. */
+/* The query's row, which may be written only at the batch's end, and in `*entry` its index in the batch. > 0,
+ * or minus SQLite's code. */
 int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *entry);
 
-/* The entry of a query that was interned; NULL: no memory for it. */
+/* The entry of an interned query; NULL: no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
-/* The batch has something of a query at these times. `index`: its entry; beyond them all: none. */
+/* Extends the query's time range, because the batch has data of it at these times. index: its entry; beyond
+ * all entries: none. */
 void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
 
-/* The row of a query that another record names, with no text if it has no record of its own. 0: the key is
- * none; below 0: the error. */
+/* The row of a query that another record names, without text if it has no record of its own. 0: the key is
+ * empty; below 0: the error. */
 int64_t queries_find(struct writer *writer, struct query_key query, int64_t first_ns, int64_t last_ns);

@@ -35,7 +35,7 @@ static struct query_texts find_texts(const struct query_record *record)
 	return texts;
 }
 
-/* When the query whose record came is known to have run. */
+/* When the query of the record certainly ran. */
 struct time_range {
 	int64_t first_ns, last_ns;
 };
@@ -56,7 +56,7 @@ static int64_t find_outer_query(struct writer *writer, struct query_key query, c
 	return row;
 }
 
-/* The rows of the query and of those around it. SQLITE_OK or the error. */
+/* Finds the rows of the query and of its enclosing queries. SQLITE_OK or the error. */
 static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
                         struct query_key parent, const struct time_range *times, struct query_rows *rows,
                         uint32_t *entry)
@@ -88,7 +88,7 @@ int query_rows_add_start(struct writer *writer, const struct start_record *recor
 	if (entry->end)
 		return SQLITE_OK;
 	entry->rows = rows;
-	/* A record of the flusher may have no bytecode. */
+	/* A record by the flusher may lack the bytecode. */
 	if (!entry->start || !record->open_until_ns)
 		entry->start = record;
 	if (record->open_until_ns)
@@ -177,7 +177,7 @@ static void bind_TEXT(struct prepared *prepared, const char *name, struct text t
 	bind_text(prepared, name, text.bytes, text.size);
 }
 
-/* The text that an earlier batch stored may be another than `statement`: cut, or a script that was
+/* The text that an earlier batch stored may differ from `statement`: it was cut, or it was a script that was
  * being prepared. */
 static void replace_first_statement(struct writer *writer, struct batch_query *entry, int64_t statement,
                                     int64_t next)
@@ -297,7 +297,7 @@ static int64_t find_whole_text(struct writer *writer, const struct open_run_text
 	return size >= START_TEXT_MAX ? intern_statement(writer, texts->text, size, false, false, 0) : 0;
 }
 
-/* In place of the beginning. */
+/* Replaces the beginning of the text. */
 static int replace_text(struct writer *writer, const struct batch_query *entry, int64_t statement)
 {
 	struct known_query *known = intern_known_query(writer, entry->key);
@@ -338,7 +338,7 @@ static int write_open(struct writer *writer, const struct batch_query *entry)
 	bool is_open;
 	int code;
 
-	/* A query without a statement is not shown. */
+	/* A query without a statement is hidden. */
 	if (!entry->rows.statement || !entry->start->run.run)
 		return SQLITE_OK;
 	if (writer->other) {
@@ -354,7 +354,7 @@ static int write_open(struct writer *writer, const struct batch_query *entry)
 	return code;
 }
 
-/* The file has it from the process itself: with the whole text, which memory may have cut. */
+/* Whether the process itself has stored the query, with the whole text, which may be cut in memory. */
 static bool is_stored(struct writer *writer, const struct batch_query *entry)
 {
 	return writer->other && entry->start->open_until_ns && !entry->is_new &&
@@ -392,7 +392,7 @@ int query_rows_write(struct writer *writer)
 
 		code = entry->end ? write_end(writer, entry) : write_running(writer, entry);
 	}
-	/* After all rows, because another one may have the text that this row does not need. */
+	/* After all rows, because another row may have the text that this row does not need. */
 	for (size_t i = 0; !code && i < writer->queries->in_batch.count; i++) {
 		const struct batch_query *entry = &writer->queries->in_batch.items[i];
 

@@ -26,14 +26,14 @@
 #include "store/write/statements.h"
 
 #define WAL_MAX_BYTES (16 << 20)
-#define STEP_MAX 8192 /* rows a transaction */
+#define STEP_MAX 8192 /* rows per transaction */
 #define STEP_MIN 256
 #define QUERY_ROW_BYTES 1024 /* with its text and indexes */
 #define ROWS_FEW 16
-#define ROW_BYTES 32 /* of a sample, about */
+#define ROW_BYTES 32 /* of a sample, approximately */
 #define TIME_LIMIT_NS 30000000
 #define PROCESSES_KEPT 64
-#define EPOCHS_MAX 128 /* some 30 in the ordinary way */
+#define EPOCHS_MAX 128 /* usually about 30 */
 
 static int64_t effective(int64_t max_bytes)
 {
@@ -111,14 +111,13 @@ static int begin_epoch(struct writer *writer)
 /* The rows that a step removes: all before `time_ns`; of queries only up to row `query`. */
 struct cut {
 	int64_t time_ns, query;
-	int64_t span_bytes; /* of spans at most, about */
-	bool last;          /* next to no samples are left: all go */
+	int64_t span_bytes; /* of spans at most, approximately */
+	bool last;          /* almost no samples remain, so all are removed */
 	bool more_spans;
-	int64_t epoch; /* of the stacks that went, all were of earlier ones */
+	int64_t epoch; /* all removed stacks belonged to earlier epochs */
 };
 
-/* Value of the row `rows` rows from the beginning, or of one that is nearer when
- * there are not so many. */
+/* The value of the row at offset `rows`, or of a nearer one if there are not that many. */
 static int64_t ask_near(struct writer *writer, const char *sql, int64_t rows)
 {
 	int64_t value = writer_ask_sql(writer, sql, rows, INT64_MAX);
@@ -128,7 +127,7 @@ static int64_t ask_near(struct writer *writer, const char *sql, int64_t rows)
 	return value;
 }
 
-/* `samples`, `queries`: rows of each that may go. */
+/* samples, queries: how many rows of each may be removed. */
 static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t queries)
 {
 	struct cut cut = { .epoch = 0 };
@@ -137,7 +136,7 @@ static struct cut choose_cut(struct writer *writer, int64_t samples, int64_t que
 	cut.time_ns = ask_near(
 		writer, "SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT 1 OFFSET ?1", samples);
 	cut.last = cut.time_ns == INT64_MAX;
-	/* One epoch at a time: all the stacks that go with it are written to the log. */
+	/* One epoch at a time, because removing all its stacks writes them to the log. */
 	time_ns = writer_ask_sql(writer, "SELECT start_ns FROM epochs ORDER BY id LIMIT 1 OFFSET 1", 0,
 	                         INT64_MAX);
 	if (time_ns < cut.time_ns)
@@ -165,7 +164,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 
 	if (!code)
 		code = writer_run_sql(writer, "DELETE FROM series WHERE epoch < ?1", epoch, 0);
-	/* SQLite looks at the tables of spans for threads without a series only. */
+	/* SQLite searches the tables of spans only for threads without a series. */
 	if (!code)
 		code = writer_run_sql(writer,
 		                      "DELETE FROM threads WHERE id NOT IN (SELECT thread FROM series)"
@@ -173,7 +172,7 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      " AND id NOT IN (SELECT thread FROM span_batches)"
 		                      " AND id NOT IN (SELECT thread FROM span_waits)",
 		                      0, 0);
-	/* Looks at every query, so not before there is something to gain. */
+	/* Searches all queries, so it waits until the gain is worth it. */
 	if (!code && writer_ask_sql(writer, "SELECT count(*) FROM processes", 0, 0) > PROCESSES_KEPT)
 		code = writer_run_sql(writer,
 		                      "DELETE FROM processes WHERE id NOT IN (SELECT process FROM threads)"
@@ -218,12 +217,12 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	"DELETE FROM " table " WHERE id IN (SELECT id FROM (SELECT id, " time " AS time FROM " table         \
 	" ORDER BY id LIMIT 8192) WHERE time < ?1) AND id < (SELECT max(id) FROM " table ")"
 
-/* The newest one stays here, too. */
+/* Here too, the newest row remains. */
 #define DELETE_BATCHES                                                                                       \
 	"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"                \
 	" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))"
 
-/* Tables with a time of their own, except queries. */
+/* Removes from tables with a time of their own, except queries. */
 static int remove_times(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
 	static const char *const sql[] = {
@@ -248,8 +247,8 @@ static int remove_times(struct writer *writer, struct cut *cut, uint64_t *remove
 	return code;
 }
 
-/* Nearly nothing but stacks in the file, or epochs that do not end since a clock was far ahead once: looks
- * at the stacks one by one. `*ended`: an epoch has. */
+/* The file contains almost only stacks, or epochs do not end because a clock was far ahead: checks the stacks
+ * one by one. *ended: an epoch has ended. */
 static int remove_all_epochs(struct writer *writer, struct cut *cut, bool *ended)
 {
 	sqlite3 *db = writer->database.db;
@@ -292,7 +291,7 @@ static int remove_before(struct writer *writer, struct cut *cut, uint64_t *remov
 	return code ? code : remove_queries(writer, cut);
 }
 
-/* Inside a transaction: `*any`: something was removed, and writers forget the rows they know. */
+/* Inside a transaction. *any: something was removed, and writers forget the rows they know. */
 static int remove_rows(struct writer *writer, struct cut *cut, bool *any, uint64_t *removed)
 {
 	const int64_t changes = sqlite3_total_changes64(writer->database.db);
@@ -304,8 +303,8 @@ static int remove_rows(struct writer *writer, struct cut *cut, bool *any, uint64
 	return writer_run_sql(writer, "UPDATE state SET removals = removals + 1", 0, 0);
 }
 
-/* Removes about `bytes`, but at most what a transaction may write to the log. `*last`: nothing
- * more can be removed. */
+/* Removes about `bytes`, but at most as much as a transaction may write to the log. *last: nothing more can
+ * be removed. */
 static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, bool *last, uint64_t *trimmed)
 {
 	int64_t most = retention_wal_bytes(max_bytes) / 8;
@@ -327,7 +326,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	cut = choose_cut(writer, samples, queries < STEP_MAX ? queries : STEP_MAX);
 	cut.span_bytes = bytes < most ? bytes : most;
 	code = remove_rows(writer, &cut, &any, &removed);
-	is_alone = any && removals == writer->removals; /* else another process has removed something, too */
+	is_alone = any && removals == writer->removals; /* otherwise another process has also removed rows */
 	if (!code && is_alone)
 		writer_forget_before(writer, cut.epoch, cut.query);
 	code = writer_end(writer, code);
@@ -341,7 +340,7 @@ static int remove_step(struct writer *writer, int64_t bytes, int64_t max_bytes, 
 	return SQLITE_OK;
 }
 
-/* Gives pages back when the file is over the bound though little of it is used. */
+/* Returns pages if the file exceeds the limit although little of it is used. */
 static int shrink(struct writer *writer, int64_t max_bytes)
 {
 	if (pages_bytes(writer, file_pages(writer)) <= upper_mark(max_bytes) + slice(max_bytes))
@@ -349,8 +348,8 @@ static int shrink(struct writer *writer, int64_t max_bytes)
 	return run(writer->database.db, "PRAGMA incremental_vacuum(1000)");
 }
 
-/* They can be looked up again (src/frames/embed.h). Their space is returned immediately, because
- * this function is not called again while nothing fits. */
+/* Names can be looked up again (src/frames/embed.h). Their space is returned immediately, because this
+ * function is not called again while nothing fits. */
 static int remove_names(struct writer *writer)
 {
 	sqlite3 *db = writer->database.db;
@@ -370,7 +369,7 @@ static int halve_statements(struct writer *writer)
 		return code;
 	code = writer_end(writer, statements_fold(writer, (statements_count(writer) + 1) / 2));
 	if (code)
-		writer_forget(writer); /* the row of "(other)" */
+		writer_forget(writer); /* it has the row of "(other)" */
 	return code;
 }
 
@@ -385,15 +384,15 @@ int retention_apply(struct retention *retention, struct writer *writer, int64_t 
 	if (writer->epoch_bytes > slice(max_bytes))
 		code = begin_epoch(writer);
 	used = used_bytes(writer);
-	/* A bound that was raised may be far: of the rows before it none goes. */
+	/* After the limit was raised, it may be far away, and no older row is removed. */
 	retention->trimming = used > upper_mark(max_bytes) || (retention->trimming && used > lower);
 	deadline = control_now_ns() + TIME_LIMIT_NS;
-	/* Below the upper mark in any case, or the next batch would go over the bound. */
+	/* Always below the upper mark, or the next batch would exceed the limit. */
 	while (!code && retention->trimming && !is_interrupted() &&
 	       (used > upper_mark(max_bytes) || control_now_ns() < deadline)) {
 		bool last = false;
 
-		/* Samples have queries and stacks in addition; counting all of them would remove too much. */
+		/* Samples also have queries and stacks; counting all of them would remove too much. */
 		code = remove_step(writer, (used - lower) / 4 * 3, max_bytes, &last, trimmed);
 		if (!code && last && used_bytes(writer) > lower)
 			code = remove_names(writer);

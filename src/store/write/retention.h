@@ -12,13 +12,13 @@
 /* Smaller limits count as this one, because the empty schema needs some space. */
 #define RETENTION_MIN_BYTES (512 * 1024)
 
-/* Room that the write-ahead log may take under the bound; 0: none given. */
+/* The size that the write-ahead log may reach within the limit; max_bytes 0: no limit. */
 int64_t retention_wal_bytes(int64_t max_bytes);
 
-/* Most that one batch may write, so that it cannot overrun the bound alone. */
+/* The most that one batch may write, so that it alone cannot exceed the limit. */
 size_t retention_batch_bytes(int64_t max_bytes);
 
-/* Pages of the file that are used before it grows. */
+/* Free pages, which are used before the file grows. */
 int64_t retention_free_bytes(struct writer *writer);
 
 struct retention {

@@ -20,14 +20,14 @@
 struct pending_sample {
 	int64_t timestamp_ns;
 	int64_t series, stack;
-	int64_t beyond; /* what the value has beyond weight × period */
+	int64_t beyond; /* the value in addition to weight × period */
 	int64_t labels, context;
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t entry;        /* index into the batch's queries; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
 	int64_t opcode, transaction;
 	bool truncated;
-	uint64_t request_span; /* that the sample fell into, 0: none */
+	uint64_t request_span; /* the span that contains the sample; 0: none */
 };
 
 #define NAME(name, value) ", " #name
@@ -64,14 +64,14 @@ void sample_writer_clear(struct sample_writer *samples)
 
 /* --- out of its record ------------------------------------------------------------ */
 
-/* The optional fields of a sample, as far as this build knows them. */
+/* The optional fields of a sample that this build knows. */
 struct sample_fields {
 	bool has_value, has_context;
 	int64_t value;
 	const uint64_t *labels;
 	size_t label_count;
 	struct trace_context context;
-	struct wait_field wait; /* zero: of none */
+	struct wait_field wait; /* zero: no wait */
 	uint64_t span;
 	uint64_t opcode; /* 0: not known */
 	uint64_t transaction;
@@ -112,8 +112,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 	return fields;
 }
 
-/* The value in addition to weight × period. A sample that no timer took and that has no value
- * counts its weight. */
+/* The value in addition to weight × period. A sample without a timer and without a value counts its
+ * weight. */
 static int64_t beyond_periods(const struct sample_record *record, const struct sample_fields *fields)
 {
 	const struct sample_type *type = sample_type_at(record->type);
@@ -141,7 +141,7 @@ static void count_sample(struct writer *writer, uint32_t index, const struct sam
 		entry->cpu_time_ns += (int64_t)(record->weight * record->period_ns);
 }
 
-/* The query is under the labels of its first sample: only there the trampolines are seen. */
+/* The query gets the labels of its first sample, because only samples see the trampolines. */
 static int label_sample(struct writer *writer, const struct sample_record *record,
                         const struct sample_fields *fields, struct pending_sample *sample)
 {
@@ -243,7 +243,7 @@ static size_t count_rows(const void *rows)
 	return writer->samples->count - writer->samples->inserted;
 }
 
-/* The statement begins with the first row that is not there yet. */
+/* The statement begins with the first row that is not in the file yet. */
 static void read_value(const void *memory, const void *rows, size_t row, int column, sqlite3_context *result)
 {
 	struct writer *writer = *(struct writer *const *)rows;
@@ -268,8 +268,8 @@ const struct made_table samples_to_write = {
 
 COMPARE_BY(compare_samples, struct pending_sample, timestamp_ns)
 
-/* They come nearly sorted, threads being interleaved as they are: insertion sort is
- * much the fastest then. With a limit, for when they do not. */
+/* Samples arrive nearly sorted, because only threads are interleaved. Insertion sort is by far the fastest
+ * for that. A limit covers other cases. */
 static void sort_samples(struct pending_sample *samples, size_t count)
 {
 	size_t moves = 0, most = 32 * count;
@@ -310,9 +310,9 @@ static int64_t find_free_time(struct writer *writer, int64_t timestamp_ns)
 	return timestamp_ns;
 }
 
-/* The time is the key: of two equal ones, the later is moved by one. A run of moved samples ends
- * at the first one that keeps its time: if many times are taken, a search of all that follow, for
- * each, held the file for seconds. */
+/* The time is the key, so the later of two equal ones is moved by one. A run of moved samples ends at the
+ * first one that keeps its time: if many times are taken, a search of all following samples for each one held
+ * the file for seconds. */
 static void part_times(struct sample_writer *samples, size_t from, bool all)
 {
 	for (size_t i = from; i < samples->count; i++) {
@@ -325,7 +325,7 @@ static void part_times(struct sample_writer *samples, size_t from, bool all)
 	}
 }
 
-/* A sample whose time is taken in the file moves on by as little as there is. */
+/* A sample whose time is taken in the file gets the nearest later free time. */
 static int insert_samples(struct writer *writer)
 {
 	struct sample_writer *samples = writer->samples;
@@ -349,8 +349,8 @@ static int insert_samples(struct writer *writer)
 	return code;
 }
 
-/* Readers find a batch's samples by the process and the range of time, without a column in
- * every sample; the samples for which that does not hold are named. */
+/* Readers find a batch's samples by the process and the range of time, without a column in every sample.
+ * Samples outside that range are listed. */
 static int insert_late_sample(struct writer *writer, int64_t timestamp_ns)
 {
 	struct prepared *add = writer_bind(writer, &writer->samples->sql.add_late);

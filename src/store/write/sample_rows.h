@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a batch's samples: gathered as their records come, written in the order of time,
- * which is their table's.
+ * The rows of a batch's samples. They are gathered from records, and written in the order of time, which is
+ * the order of their table.
  */
 #pragma once
 
@@ -14,12 +14,12 @@ struct pending_sample;
 struct writer;
 
 struct sample_writer {
-	struct pending_sample *pending; /* the batch's, WRITER_BATCH at most */
+	struct pending_sample *pending; /* of the batch, WRITER_BATCH at most */
 	size_t count;
 	size_t inserted, at;    /* rows in the file, and the one that the INSERT reads */
 	size_t delay_count;     /* of the samples of delays, which have no record in the ring */
 	size_t fields_skipped;  /* optional fields of samples that this build does not know */
-	struct delays delays;   /* from batch to batch */
+	struct delays delays;   /* kept from batch to batch */
 	int64_t process_newest; /* time of the process's newest sample in earlier batches */
 	int64_t first, last;    /* times of the batch's samples */
 	struct {
@@ -28,18 +28,18 @@ struct sample_writer {
 };
 
 extern const struct sample_writer sample_writer_new;
-/* Memory for `pending`. False: there is none. */
+/* Allocates `pending`. False: no memory. */
 bool sample_writer_reserve(struct sample_writer *samples);
 void sample_writer_free(struct sample_writer *samples);
 
-/* A batch begins. */
+/* Begins a batch. */
 void sample_writer_clear(struct sample_writer *samples);
 
-/* Decodes the record and interns the names in it; the row is written at the end of the batch.
- * Ignores records of other kinds. SQLITE_OK or the error. */
+/* Decodes the record and interns the names in it; the row is written at the end of the batch. Ignores records
+ * of other kinds. SQLITE_OK or the error. */
 int sample_rows_add(struct writer *writer, const struct sample_record *record, size_t size);
 
-/* Sorts and writes what the batch has gathered. SQLITE_OK or the error. */
+/* Sorts and writes the gathered rows. SQLITE_OK or the error. */
 int sample_rows_insert(struct writer *writer);
 
 /* The rows to write, as a virtual table; its data is the struct writer. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a process's addresses to the file's address space: each module has one
- * base in the file, whatever address the loader gave it. The first process to name
- * a module gives it its real base, if that range is free; another range otherwise.
+ * Maps a process's addresses to the file's address space. Each module has one base in the file, wherever the
+ * loader mapped it. The first process that names a module gives it its real base if that range is free, else
+ * another range.
  *
  * Runs inside the write transaction, so all processes that write to the file agree.
  */
@@ -13,15 +13,15 @@
 #include "store/read/space.h"
 #include "store/write/writer.h"
 
-/* Ranges for modules whose own is taken: between where Linux puts programs and
- * where it puts libraries. */
+/* Ranges for modules whose own range is taken: between the addresses of programs and of libraries on
+ * Linux. */
 #define SPARE_FIRST 0x200000000000
 #define SPARE_END 0x400000000000
 #define SPARE_ALIGN 0x10000
 
 struct placed_module {
 	struct hash key;
-	int64_t base; /* 0: nowhere */
+	int64_t base; /* 0: none */
 };
 
 const struct module_writer module_writer_new = {
@@ -55,7 +55,7 @@ static int64_t find_module(struct writer *writer, const struct module *module)
 	return writer_number(writer, find);
 }
 
-/* The end of the last module that meets the range, 0: none does; else minus SQLite's code. */
+/* The end of the last module that overlaps the range; 0: none; else minus SQLite's code. */
 static int64_t find_range_end(struct writer *writer, int64_t start, int64_t end)
 {
 	struct prepared *find = writer_bind(writer, &writer->modules->sql.range_end);
@@ -65,7 +65,7 @@ static int64_t find_range_end(struct writer *writer, int64_t start, int64_t end)
 	return writer_number(writer, find);
 }
 
-/* The module's real base where no other module's range meets it. */
+/* The module's real base, if no other module overlaps its range. */
 static int64_t choose_base(struct writer *writer, const struct module *module)
 {
 	int64_t extent = (int64_t)(module->end - module->start);
@@ -79,7 +79,7 @@ static int64_t choose_base(struct writer *writer, const struct module *module)
 	if (base < SPARE_FIRST)
 		base = SPARE_FIRST;
 	base = (base + SPARE_ALIGN - 1) / SPARE_ALIGN * SPARE_ALIGN;
-	/* Full after some hundred thousand modules: then addresses remain unknown. */
+	/* Full after some hundred thousand modules; later addresses remain unknown. */
 	return base + extent <= SPARE_END ? base : 0;
 }
 
@@ -103,8 +103,8 @@ static int64_t add_module(struct writer *writer, const struct module *module)
 	return code ? -code : base;
 }
 
-/* Without memory for them, addresses belong to no known module. Data that was read before is
- * described elsewhere now. */
+/* Without memory for the modules, addresses belong to no known module. Data that was read before now has
+ * another description. */
 static void read_modules(struct writer *writer, uint32_t generation)
 {
 	struct writer_other *other = writer->other;

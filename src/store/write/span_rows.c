@@ -100,7 +100,7 @@ int span_rows_write(struct writer *writer)
 	return code;
 }
 
-/* Beyond it the memory would leave the cache before it is written. */
+/* With more, the memory would leave the cache before it is written. */
 #define TEXT_MAX (128u << 10)
 
 int span_rows_bound(struct writer *writer)
@@ -125,8 +125,8 @@ static struct prepared *bind_trace(struct writer *writer, struct prepared *prepa
 	return bind;
 }
 
-/* The newest row remains, without its spans, until there is a newer one: otherwise another row
- * would get its number, which push has already sent. */
+/* The newest row remains, without its spans, until there is a newer one. Otherwise another row would get its
+ * number, which push has already sent. */
 static int remove_rows(struct writer *writer, const struct span_link *trace)
 {
 	int64_t emptied =

@@ -22,13 +22,13 @@ struct span_link;
 #define SPAN_ROW_DURATION 11
 
 struct span_row {
-	int64_t numbers[SPAN_ROW_NUMBERS]; /* duration_ns < 0: there is none */
+	int64_t numbers[SPAN_ROW_NUMBERS]; /* duration_ns < 0: none */
 	size_t text, text_size;            /* in span_rows.text */
 };
 
 struct span_row_writer {
-	VECTOR(struct span_row) rows; /* of the batch, to be written */
-	VECTOR(char) text;            /* theirs, and of the next */
+	VECTOR(struct span_row) rows; /* of the batch, not written yet */
+	VECTOR(char) text;            /* of these rows, and of the next one */
 	int64_t newest_row;           /* in the file; -1: not known */
 	int64_t emptied_row;          /* in the file, to be removed; 0: none */
 	struct {
@@ -39,24 +39,27 @@ struct span_row_writer {
 extern const struct span_row_writer span_row_writer_new;
 void span_row_writer_free(struct span_row_writer *rows);
 
-/* The rows that wait, as a virtual table; its data is the struct writer. */
+/* The waiting rows, as a virtual table; its data is the struct writer. */
 extern const struct made_table span_rows_to_write;
 
-/* Inside a transaction, both: the id of the next row, > 0; otherwise minus SQLite's code. */
+/* Inside a transaction, like the next function: the id of the next row, > 0; otherwise minus SQLite's
+ * code. */
 int64_t span_rows_next(struct writer *writer);
 
-/* Adds it: `numbers`, and as `spans` what span_rows.text of the writer has from `text` on. Its id. */
+/* Adds a row with these numbers, whose `spans` is the writer's span_rows.text from `text` on. Returns its
+ * id. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
-/* Writes them, before the table is read or changed, and before the commit. Ends span_rows.text. */
+/* Writes the waiting rows, before the table is read or changed, and before the commit. Clears
+ * span_rows.text. */
 int span_rows_write(struct writer *writer);
 
-/* Writes them, and removes the rows of the trace with their notes, except those that also belong
+/* Writes the waiting rows, and removes the rows of the trace with their notes, except those that also belong
  * to other traces. The numbers of rows only grow. */
 int span_rows_remove(struct writer *writer, const struct span_link *trace);
 
-/* Writes them when they are many. */
+/* Writes the waiting rows if there are many. */
 int span_rows_bound(struct writer *writer);
 
-/* The transaction begins: there are none. */
+/* Clears the waiting rows at the beginning of a transaction. */
 void span_rows_clear(struct writer *writer);

@@ -98,7 +98,7 @@ struct site_row {
 	const struct span_site_record *record; /* NULL: not known */
 	uint64_t statement;
 	bool is_preparation;
-	uint32_t wait; /* its object << 8 and its cause; 0: it is none */
+	uint32_t wait; /* its object << 8 and its cause; 0: not a wait */
 };
 
 static struct prepared *bind_site(struct writer *writer, struct prepared *prepared,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of
- * wait.
+ * Where spans begin: a row of span_sites for a place in the host's code, a statement or a kind of wait.
  */
 #pragma once
 
@@ -24,17 +23,18 @@ struct span_site_writer {
 extern const struct span_site_writer span_site_writer_new;
 void span_site_writer_free(struct span_site_writer *sites);
 
-/* Forgets the rows of all sites; of statements' sites only: retention may have removed them. */
+/* The first one forgets the rows of all sites; the second one, only of statements' sites, which retention may
+ * have removed. */
 void span_site_writer_forget(struct span_site_writer *sites);
 void span_site_writer_forget_statements(struct span_site_writer *sites);
 
-/* The site of a number: at any time, and remembered permanently. */
+/* Remembers the site of a number permanently. May be called at any time. */
 void span_sites_add(struct writer *writer, const struct span_site_record *record, size_t size);
 
-/* Inside a transaction: the row of the span's site, > 0; otherwise minus SQLite's code. `batch`:
- * the one that names it. */
+/* Inside a transaction: the row of the span's site, > 0; otherwise minus SQLite's code. batch: the one that
+ * names the site. */
 int64_t span_sites_intern(struct writer *writer, const struct span_entry *span, int64_t batch);
 
-/* Inside a transaction: removes the sites of statements that no batch can name any more. SQLITE_OK or the
+/* Inside a transaction: removes the sites of statements that no batch can still name. SQLITE_OK or the
  * error. */
 int span_sites_remove(struct writer *writer);

@@ -17,9 +17,9 @@
 #include "store/write/writer.h"
 #include "wire/span_record.h"
 
-#define BATCH_BYTES 60  /* of a row without its spans, about */
+#define BATCH_BYTES 60  /* of a row without its spans, approximately */
 #define WAIT_BYTES 30   /* of a row of span_waits */
-#define REMOVED_MAX 512 /* batches a transaction */
+#define REMOVED_MAX 512 /* batches per transaction */
 
 const struct span_writer span_writer_new = {
 	.unkept = HASH_TABLE_OF(struct hash, 1 << 16),
@@ -57,7 +57,7 @@ static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 
 #define NUMBER_MAX 24 /* characters, and a comma; three words */
 
-/* The text has space for NUMBER_MAX, which are copied: a copy of fixed size is not a call. */
+/* Copies NUMBER_MAX bytes, for which the text has space, because a copy of fixed size needs no call. */
 static void put_number(struct writer *writer, int64_t number)
 {
 	char digits[2 * NUMBER_MAX], *at = digits + NUMBER_MAX;
@@ -107,7 +107,7 @@ static void add_up_span(struct batch_sums *sums, const struct span_batch *batch,
 	sums->waits += entry_is_wait(entry);
 }
 
-/* False: no thread under queryprof wrote it. */
+/* False: it was not written by a thread under queryprof. */
 static bool read_batch(const struct span_batch *batch, size_t size, struct batch_sums *sums)
 {
 	size_t rest;
@@ -119,7 +119,7 @@ static bool read_batch(const struct span_batch *batch, size_t size, struct batch
 	rest -= batch->entries * sizeof(batch->entry[0]);
 	if (batch->links > rest / sizeof(struct span_link))
 		return false;
-	/* Groups and texts stay within it. */
+	/* Groups and texts must end within it. */
 	for (uint32_t i = 0; i < batch->entries;) {
 		const struct span_entry *entry = &batch->entry[i];
 		bool is_note = !entry_is_span(entry) && entry->site != ENTRY_STATEMENT;
@@ -159,8 +159,8 @@ static bool add_up_children(struct writer *writer, const struct span_batch *batc
 	return true;
 }
 
-/* 0: it has no row in query_log. The query's own record follows, or is lost, so a new row has the
- * span's times. An existing row is not written again. */
+/* 0: it has no row in query_log. The query's own record follows, or is lost, so a new row has the span's
+ * times. An existing row is not written again. */
 static int64_t find_query(struct writer *writer, const struct span_batch *batch,
                           const struct span_entry *entry)
 {
@@ -210,7 +210,7 @@ static int put_span(struct writer *writer, const struct span_batch *batch, uint3
 	return SQLITE_OK;
 }
 
-/* An array whose item i is the span with the number `first` + i; 0: there is none. */
+/* An array whose item i is the span with the number `first` + i; 0: no such span. */
 static int put_spans(struct writer *writer, const struct span_batch *batch)
 {
 	int64_t row = span_rows_next(writer);
@@ -332,7 +332,7 @@ static int write_links(struct writer *writer, const struct span_batch *batch, in
 	return code;
 }
 
-/* So that the waits within a time are found. */
+/* Makes the waits within a time searchable. */
 static int write_waits(struct writer *writer, const struct span_batch *batch)
 {
 	struct prepared *add = &writer->spans->sql.add_wait;
@@ -374,7 +374,7 @@ uint64_t spans_in(const void *record, size_t size)
 	return read_batch(record, size, &sums) ? (uint64_t)sums.spans : 0;
 }
 
-/* The query's record may have come before, and have made its own span. */
+/* The query's record may have arrived first, and have made its own span. */
 static int release_foreign(struct writer *writer, const struct span_batch *batch, int64_t row)
 {
 	int code = SQLITE_OK;
@@ -402,7 +402,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 		return SQLITE_OK;
 	if (batch->flags & BATCH_UNKEPT)
 		return remove_trace(writer, batch);
-	/* A batch of several traces is stored: another of them may be kept. */
+	/* A batch of several traces is stored, because another one may be kept. */
 	if (!batch->links && hash_table_find(&writer->spans->unkept, trace_key(&batch->of)))
 		return SQLITE_OK;
 	code = span_rows_bound(writer);
@@ -428,16 +428,16 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 
 /* --- the bound --------------------------------------------------------------------------------- */
 
-/* Rows come when their part of a trace ends, so one that began before ?1 may follow some that did
- * not, but not so many that all rows must be searched. The newest one remains, because the next
- * one gets the number after it. */
+/* Rows arrive when their part of a trace ends, so a row that began before ?1 may follow some later ones, but
+ * not so many that all rows must be searched. The newest row remains, because the next one gets the number
+ * after it. */
 #define OLDEST                                                                                               \
 	"(SELECT id FROM (SELECT id, start_ns FROM span_batches ORDER BY id LIMIT 2048) WHERE start_ns < ?1" \
 	" AND id < (SELECT max(id) FROM span_batches) ORDER BY id LIMIT ?2)"
 
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
-	/* The oldest ones show how large they are: some are a span, some a thousand. */
+	/* The size is measured on the oldest rows, because a row may contain one span or a thousand. */
 	int64_t size = BATCH_BYTES + writer_ask_sql(writer,
 	                                            "SELECT avg(length(spans)) FROM (SELECT spans FROM"
 	                                            " span_batches ORDER BY id LIMIT 16)",
@@ -451,7 +451,8 @@ int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *le
 	if (!code)
 		code = writer_run_sql(writer, "DELETE FROM span_batches WHERE id IN " OLDEST, time_ns,
 		                      batches);
-	/* Those of removed rows, approximately: the oldest rows began first, except across threads. */
+	/* Removes the waits of removed rows, approximately: the oldest rows began first, except across
+	 * threads. */
 	if (!code)
 		code = writer_run_sql(
 			writer,

@@ -27,12 +27,12 @@ struct span_writer {
 extern const struct span_writer span_writer_new;
 void span_writer_free(struct span_writer *spans);
 
-/* Inside a transaction. SQLITE_OK or the error. */
+/* Stores a record inside a transaction. SQLITE_OK or the error. */
 int spans_add(struct writer *writer, const void *record, size_t size);
 
 /* The number of spans in a record, for the counter of lost spans. */
 uint64_t spans_in(const void *record, size_t size);
 
-/* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of
- * them; INT64_MAX: of any time. `*left`: there are more. */
+/* Inside a transaction: removes batches that began before `time_ns`, at most about `bytes` of them;
+ * INT64_MAX: of any time. *left: there are more. */
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left);

@@ -41,7 +41,7 @@ void stack_writer_forget(struct stack_writer *stacks, int64_t epoch)
 	struct removed_stacks removed = { .epoch = epoch };
 
 	hash_table_each(&stacks->known, forget_old_stack, &removed);
-	if (removed.left < stacks->known.count / 2) /* not for stacks that do not come back */
+	if (removed.left < stacks->known.count / 2) /* not if most stacks do not recur */
 		hash_table_clear(&stacks->known);
 }
 
@@ -58,7 +58,7 @@ static char *write_number(char *at, uint64_t number)
 	return at;
 }
 
-/* The stack as the file has it: JSON text in the file's address space. */
+/* The stack in the form of the file: JSON text in the file's address space. */
 static int write_stack(struct writer *writer, const struct sample_record *sample, size_t depth, size_t *size)
 {
 	char *at = writer->stacks->text;
@@ -89,8 +89,8 @@ static int touch_stack(struct writer *writer, int64_t row)
 	return writer_run(writer, touch);
 }
 
-/* Its row, found in the file, whose epoch becomes the current one. Not inlined, because the hash
- * of every sample's addresses would lack registers. */
+/* Finds its row in the file, and sets its epoch to the current one. Not inlined, because the hash of every
+ * sample's addresses would lack registers. */
 static __attribute__((noinline)) int64_t find_stack(struct writer *writer, const struct sample_record *sample,
                                                     size_t depth)
 {
@@ -137,7 +137,7 @@ int64_t intern_stack(struct writer *writer, const struct sample_record *sample)
 		}
 		return known->row;
 	}
-	/* New, or the code map has changed since: the same addresses may now belong to another module. */
+	/* It is new, or the code map has changed: the same addresses may now belong to another module. */
 	row = find_stack(writer, sample, depth);
 	if (row < 0)
 		return row;

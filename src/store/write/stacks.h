@@ -11,7 +11,7 @@
 struct writer;
 
 struct stack_writer {
-	struct hash_table known; /* by the addresses as the process has them */
+	struct hash_table known; /* by the addresses in the process */
 	char text[STACK_FRAMES_MAX * 21 + 3];
 	struct {
 		struct prepared find, add, touch;

@@ -54,7 +54,7 @@ static void bind_TEXT(struct prepared *prepared, const char *name, const char *t
 	else                                                                                                 \
 		bind_null(add, #name);
 
-/* Once a transaction: followers of the file find in `state` that there are newer counters. */
+/* Once per transaction: tells followers of the file in `state` that there are newer counters. */
 static int announce_batch(struct writer *writer)
 {
 	if (writer->counters->is_announced)
@@ -69,7 +69,7 @@ static int write_part(struct writer *writer, const struct statement_stats *stats
 	const struct statement_counts *counts = stats->counts;
 	const uint64_t *sums = counts->sums;
 
-	/* What a statement has without a part is seen in its sums: its labels are not known. */
+	/* Counts whose labels are not known have no part. They are only in the statement's sums. */
 	if (normalize_comments(stats->text, strlen(stats->text)) != stats->part.labels)
 		return SQLITE_OK;
 	writer_bind(writer, add);
@@ -111,7 +111,7 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	STATEMENT_COLUMNS(BIND, BIND, BIND_PART, BIND_LEAST, BIND, STATEMENTS_NOTHING)
 	/* clang-format on */
 	if (writer->counters->rows >= 0)
-		writer->counters->rows++; /* at most: the row may exist */
+		writer->counters->rows++; /* an upper limit, because the row may exist */
 	code = writer_run(writer, add);
 	if (!code)
 		code = write_part(writer, stats, statement);
@@ -189,7 +189,7 @@ int statements_write(struct writer *writer)
 	if (code || (writer->counters->rows >= 0 && writer->counters->rows <= most))
 		return code;
 	writer->counters->rows = statements_count(writer);
-	/* A 16th more than necessary, so that it is rare. */
+	/* Removes a 16th more than necessary, so that it is rare. */
 	if (writer->counters->rows <= most)
 		return SQLITE_OK;
 	return statements_fold(writer, writer->counters->rows - (most - most / 16));

@@ -13,7 +13,7 @@ struct statement_reading;
 struct writer;
 
 struct counter_writer {
-	int64_t rows;      /* of statement_counters, at most: -1: not known */
+	int64_t rows;      /* of statement_counters, upper limit; -1: not known */
 	int64_t batch;     /* the number of the transaction that stores counters of statements */
 	bool is_announced; /* state.statement_batches has it */
 	struct {
@@ -27,14 +27,14 @@ extern const struct counter_writer counter_writer_new;
  * log_statements_max. statement_stats_commit() follows. SQLITE_OK or the error. */
 int statements_write(struct writer *writer);
 
-/* Inside a transaction: what the file has not yet of the counters of the writer's process, of which `memory`
- * is a copy (wire/statement_memory.h). statement_reading_commit() follows. SQLITE_OK or the error. */
+/* Inside a transaction: adds the changes in the counters of the writer's process, of which `memory` is a copy
+ * (wire/statement_memory.h). statement_reading_commit() follows. SQLITE_OK or the error. */
 int statements_write_other(struct writer *writer, const void *memory, size_t size,
                            struct statement_reading *reading);
 
-/* Rows of statements, "(other)" not counted. */
+/* The number of rows of statements, without "(other)". */
 int64_t statements_count(const struct writer *writer);
 
-/* Inside a transaction: the `count` least used become part of "(other)", one for each program.
+/* Inside a transaction: merges the `count` least used statements into "(other)", one row for each program.
  * SQLITE_OK or the error. */
 int statements_fold(struct writer *writer, int64_t count);

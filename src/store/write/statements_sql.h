@@ -13,7 +13,7 @@
 #define STATEMENTS_MARK_PART(i) ", :runs_" #i
 #define STATEMENTS_ADD(name, ...) ", " #name " = " #name " + excluded." #name
 #define STATEMENTS_ADD_PART(i) ", runs_" #i " = runs_" #i " + excluded.runs_" #i
-/* min() of a NULL is NULL; then the other value. */
+/* min() with a NULL is NULL; then the other value counts. */
 #define STATEMENTS_LEAST(name, ...)                                                                          \
 	", " #name " = coalesce(min(" #name ", excluded." #name "), " #name ", excluded." #name ")"
 #define STATEMENTS_MOST(name, ...) ", " #name " = max(" #name ", excluded." #name ")"

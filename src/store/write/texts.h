@@ -21,14 +21,14 @@ struct text_writer {
 
 extern const struct text_writer text_writer_new;
 
-/* The row's number, > 0, or minus SQLite's code. `stays`: the row will not be removed as unused.
- * `shape`: normalize_hash() of the whole text, 0: of this one. */
+/* The row's number, > 0, or minus SQLite's code. stays: the row will not be removed as unused. shape:
+ * normalize_hash() of the whole text; 0: of this text. */
 int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
                          uint64_t shape);
 
-/* Removes a statement's row that was not to stay, if nothing names it. The batch's rows are written.
- * SQLITE_OK or the error. */
+/* Removes a statement's row that was added without `stays`, if nothing names it. The batch's rows must be
+ * written. SQLITE_OK or the error. */
 int intern_remove_unused(struct writer *writer, int64_t statement);
 
-/* `text`: version, a space, path. Row 0 for no text. */
+/* text: version, a space, path. Row 0 for no text. */
 int64_t intern_library(struct writer *writer, const char *text, size_t size);

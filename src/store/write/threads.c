@@ -115,14 +115,14 @@ void intern_thread_name(struct writer *writer, const struct thread_record *recor
 		thread = add_thread(writer, record->thread_id);
 	if (!thread)
 		return;
-	/* The id may have been another thread's before. */
+	/* The id may have belonged to another thread before. */
 	thread->row = 0;
 	memcpy(thread->name, record->name, sizeof(thread->name));
 	thread->name[sizeof(thread->name) - 1] = '\0';
 	writer->threads->last.series = 0;
 }
 
-/* The row of a thread whose name is in the file, and nowhere else any more; 0: none. */
+/* The row of a thread whose name is known only from the file; 0: none. */
 static int64_t find_newest_thread(struct writer *writer, int64_t process, uint32_t thread_id)
 {
 	struct prepared *find = writer_bind(writer, &writer->threads->sql.newest);

@@ -14,7 +14,7 @@ struct writer;
 struct thread_writer {
 	int64_t process;                 /* its row, 0: not known */
 	struct hash_table known, series; /* by the kernel's number; by row, type and period */
-	/* The thread and series of the sample before. */
+	/* The thread and series of the previous sample. */
 	struct {
 		uint32_t thread_id;
 		uint8_t type;
@@ -37,7 +37,7 @@ void thread_writer_forget(struct thread_writer *threads);
 /* Each returns the row's number, > 0, or minus SQLite's code. */
 int64_t intern_process(struct writer *writer);
 int64_t intern_thread(struct writer *writer, uint32_t thread_id);
-/* `stretch`: periods from one signal to the next. */
+/* stretch: periods from one signal to the next. */
 int64_t intern_series(struct writer *writer, const struct sample_record *sample, uint32_t stretch);
 
 /* Remembers a thread's name, for its row. */

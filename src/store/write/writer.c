@@ -64,7 +64,7 @@ int64_t writer_number(struct writer *writer, struct prepared *prepared)
 	return number;
 }
 
-/* With its parameters. SQLITE_OK or the error. */
+/* Finds or prepares the statement, and binds its parameters. SQLITE_OK or the error. */
 static int find_kept(struct writer *writer, const char *sql, int64_t a, int64_t b, sqlite3_stmt **statement)
 {
 	struct kept_statement *kept = writer->kept.items;
@@ -119,7 +119,7 @@ void writer_roll_back(struct writer *writer)
 {
 	free(writer->failure);
 	writer->failure = database_error(writer->database.db, writer->path);
-	/* SQLite has rolled it back itself where the disk was full. */
+	/* If the disk was full, SQLite has already rolled back. */
 	if (!sqlite3_get_autocommit(writer->database.db))
 		writer_run(writer, &writer->sql.rollback);
 }

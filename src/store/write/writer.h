@@ -16,12 +16,12 @@
 #include "store/file/database.h"
 #include "store/write/prepared.h"
 
-/* Samples and other records of one transaction at most. */
+/* The most samples and other records in one transaction. */
 #define WRITER_BATCH 16384
 
-/* Another process, whose records this one writes. */
+/* Another process, whose records this writer stores. */
 struct writer_other {
-	const struct module_log *log; /* its own, of at most so many bytes */
+	const struct module_log *log; /* its own log, with at most so many bytes */
 	size_t log_size;
 	struct module_history modules; /* the content read from the log, */
 	uint32_t generation;           /* up to this generation */
@@ -30,7 +30,7 @@ struct writer_other {
 
 /* A rarely used statement is prepared at its first use. */
 struct kept_statement {
-	const char *sql; /* a literal, known by its address */
+	const char *sql; /* a literal, identified by its address */
 	sqlite3_stmt *statement;
 };
 
@@ -39,27 +39,27 @@ struct writer {
 	struct database database;
 	const char *path;           /* of the open file; belongs to the caller */
 	char *failure;              /* writer_failure() */
-	int64_t contended_until_ns; /* others were seen writing, not long ago */
+	int64_t contended_until_ns; /* others have recently been seen writing */
 	struct contention_limit contention;
 	VECTOR(struct kept_statement) kept; /* of writer_run_sql() */
 
-	/* Whose records it writes. */
+	/* The process whose records it writes. */
 	struct writer_identity identity;
 	struct writer_other *other; /* NULL: the records belong to this process */
 
-	/* The state of the file, as the last transaction left it. */
+	/* The state of the file after the last transaction. */
 	int64_t file_identity, removals, bytecode_removals, epoch;
 	int64_t epoch_bytes; /* written since the epoch began */
 
 	/* The transaction. */
-	uint32_t batch;          /* its number: an entry of the tables with this number is in it */
+	uint32_t batch;          /* its number; a table's entry with this number belongs to it */
 	int64_t stored_batch;    /* its row in the file's table of batches */
 	size_t bytes, rewritten; /* its approximate size in the file, and that of existing rows */
 	struct {
 		struct prepared begin, commit, rollback, state, add_batch, begin_epoch;
 	} sql;
 
-	/* The kinds of rows: each part has its statements, its tables of rows and its file. */
+	/* The kinds of rows: each part has its statements, its tables of rows and a file of its own. */
 	struct writer_parts *parts;
 	struct thread_writer *threads;
 	struct stack_writer *stacks;
@@ -85,16 +85,16 @@ struct writer {
 /* The statements of the transaction. */
 void writer_init_transaction(struct writer *writer);
 
-/* A sentence (malloc'ed) for the error of the call before. */
+/* A sentence (malloc'ed) for the error of the previous call. */
 char *writer_failure(struct writer *writer);
 
-/* Stored rows survive a loss of power from now on. SQLITE_OK or the error. */
+/* Makes stored rows survive a loss of power. SQLITE_OK or the error. */
 int writer_sync(struct writer *writer);
 
 /* For struct made_table: each row is a pointer to the writer, which is the table's data. */
 int writer_rows(sqlite3 *db, void *writer, void *memory, void *rows, uint64_t used, char **error);
 
-/* Sets how it waits for other writers, after another part changed that. */
+/* Sets how it waits for other writers, after another part has changed that. */
 void writer_wait_when_busy(struct writer *writer);
 
 /* Between two transactions without a pause: if other processes want to write, gives them time to
@@ -107,28 +107,28 @@ void writer_let_others(struct writer *writer);
 /* After an error: remembers it, and ends the transaction if one is open. */
 void writer_roll_back(struct writer *writer);
 
-/* Ends the transaction: commits what went well, `code` 0, and rolls back otherwise. `code`, or what the
- * commit came to. */
+/* Ends the transaction: commits if `code` is 0, else rolls back. Returns `code`, or the result of the
+ * commit. */
 int writer_end(struct writer *writer, int code);
 
-/* Prepares it if it is not yet, and begins to bind its parameters. A statement that cannot be prepared
- * takes no values; what runs it returns the error. */
+/* Prepares the statement if necessary, and begins to bind its parameters. A statement that cannot be prepared
+ * takes no values; the call that runs it returns the error. */
 struct prepared *writer_bind(struct writer *writer, struct prepared *prepared);
 
-/* Runs a statement without rows and makes it ready again. SQLITE_OK or the error. */
+/* Runs a statement without rows and resets it. SQLITE_OK or the error. */
 int writer_run(struct writer *writer, struct prepared *prepared);
 
-/* First column of the first row, 0 if there is none; negative errors are minus SQLite's code. */
+/* The first column of the first row; 0: no row; negative: minus SQLite's code. */
 int64_t writer_number(struct writer *writer, struct prepared *prepared);
 
-/* The number of the row that an INSERT makes; or minus SQLite's code. */
+/* The number of the row that an INSERT makes, or minus SQLite's code. */
 int64_t writer_insert(struct writer *writer, struct prepared *prepared);
 
 /* sqlite3_step(); the caller reads the row and resets the statement. */
 int writer_step(struct writer *writer, struct prepared *prepared);
 
-/* Runs SQL that has at most two parameters, and which stays prepared: a literal. */
+/* Runs SQL with at most two parameters, and keeps it prepared. It must be a literal. */
 int writer_run_sql(struct writer *writer, const char *sql, int64_t a, int64_t b);
 
-/* The number that it selects; `otherwise` when there is none. */
+/* The number that it selects; `otherwise` if there is no row. */
 int64_t writer_ask_sql(struct writer *writer, const char *sql, int64_t a, int64_t otherwise);
