@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The content of the file: programs, processes, the start of the first run, and the time when the last run was seen,
--- in ms since 1970. It can be pasted into `queryprof sql FILE`.
+-- The content of the file: programs, processes, the start of the first run, and when the last was seen, in ms since
+-- 1970. It can be pasted into `queryprof sql FILE`.
 SELECT (SELECT group_concat(program, ', ')
         FROM (SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program
               FROM processes ORDER BY id LIMIT 5)) AS programs,

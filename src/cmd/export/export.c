@@ -2,8 +2,8 @@
 /*
  * queryprof export: the samples for other programs, and for the browser.
  *
- * Reads samples in the order of time, one file after the other if there are two. One writer of the format
- * (src/export) gets all of them.
+ * Reads samples in the order of time, one file after the other. One writer of the format (src/export) gets
+ * all of them.
  */
 #include "cmd/export/reader.h"
 #include "cmd/export/spans.h"

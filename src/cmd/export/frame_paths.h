@@ -33,8 +33,8 @@ struct frame_paths {
 bool frame_paths_open(struct frame_paths *paths, sqlite3 *db, const char *sql);
 void frame_paths_close(struct frame_paths *paths);
 
-/* The path of a node in the open file, which is one of two sides, or of the call stack `node`. Node 0: no
- * functions. An SQLite result. */
+/* The path of a node in the open file, one of two sides, or of the call stack `node`. Node 0: no functions.
+ * An SQLite result. */
 int frame_paths_find(struct frame_paths *paths, struct names *names, uint32_t side, int64_t program,
                      int64_t node, const struct frame_path **found);
 

@@ -147,8 +147,7 @@ static bool is_interpreter(const struct export_frame *frame)
 	return frame->module && module_is_interpreter(frame->module->name);
 }
 
-/* Whether the frame may be SQLite's: it is in the module that contains SQLite, and neither C++ nor V8's own
- * code. */
+/* Whether the frame may be SQLite's: in the module that contains SQLite, and neither C++ nor V8's own. */
 static bool may_be_sqlite(const struct export_frame *frame, const struct export_module *sqlite)
 {
 	const char *function = frame->line_count ? frame->lines[0].function : "";

@@ -31,7 +31,7 @@ struct export_reader {
 	struct names *names;
 	struct index stack_index, wait_index; /* by side and row number; by wait */
 	VECTOR(const struct export_stack *) stacks;
-	/* Of the file that is being read. */
+	/* Of the current file. */
 	struct tally blocks; /* of its stacks, by the first id, and whether they are truncated */
 	VECTOR(struct bare_stack) bare_stacks; /* by number of the block and of the row in it */
 	VECTOR(const char *) waits;

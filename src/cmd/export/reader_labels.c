@@ -47,7 +47,7 @@ static void *find_live(const struct reader_live *live, struct hash key)
 	return entry ? item_at(live, entry->number) : NULL;
 }
 
-/* A new item: zeroed, or with the values of an item that was dropped. NULL after a complaint. */
+/* A new item: zeroed, or with the values of a dropped item. NULL after a complaint. */
 static void *add_live(struct reader_live *live, struct hash key, int64_t last_ns, uint32_t *number)
 {
 	struct entry *entry = hash_table_add(&live->table, key);
@@ -92,7 +92,7 @@ static const char *find_root(struct names *names, const struct label_pairs *pair
 	return kept;
 }
 
-static const char no_link[] = ""; /* a unique pointer, because the link's address is part of a label's key */
+static const char no_link[] = ""; /* a unique pointer: a link's address is part of a label's key */
 
 /* NULL after a complaint. */
 static const char *read_link(struct reader_labels *reader, int64_t span)

@@ -32,8 +32,8 @@ static void stop(int signal_number)
 	is_stopped = 1;
 }
 
-/* Ctrl-C ends it between two turns, because `record` must still print its messages and return the status of
- * its command. A second Ctrl-C ends the program. */
+/* Ctrl-C ends it between two turns, because `record` must still print messages and return its command's
+ * status. A second one ends the program. */
 static int embed_all(struct embed *embed, sqlite3 *db, int patience)
 {
 	const struct sigaction on_interrupt = { .sa_handler = stop, .sa_flags = SA_RESETHAND };
@@ -63,7 +63,7 @@ static const char *describe(int code)
 	}
 }
 
-/* The file must exist, because opening for writing would create it. */
+/* The file must exist: opening for writing would create it. */
 static bool is_there(const char *path)
 {
 	struct stat status;
@@ -89,7 +89,7 @@ int embed_file(const char *path, int patience)
 
 	if (!is_there(path))
 		return COMMAND_FAILED;
-	/* Without libdw, each look-up would be stored as failed, and never repeated. */
+	/* Each look-up would be stored as failed, and never repeated. */
 	if (!libdw_load()) {
 		complain("%s: names of functions cannot be looked up: elfutils' libdw.so.1 is not installed "
 		         "or "

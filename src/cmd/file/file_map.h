@@ -6,5 +6,5 @@
 
 #include <sys/stat.h>
 
-/* The caller unmaps it with its size. NULL: it cannot be read, is empty, or is not a regular file. */
+/* The caller unmaps it with its size. NULL: it is unreadable, empty, or not a regular file. */
 void *file_map(const char *path, struct stat *status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A frame is recognized by its name if the code has no module, like that of a just-in-time compiler, and by
- * its module if an interpreter or a driver is a separate file. Frames in neither list count as the program's:
- * a superfluous frame costs a line, but a missing one may be the one that the reader looks for.
+ * its module if an interpreter or a driver is a separate file. Other frames count as the program's: a
+ * superfluous frame costs a line, but a missing one may be the one that the reader looks for.
  */
 #include "cmd/file/frame_owner.h"
 

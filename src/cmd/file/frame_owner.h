@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which party a frame of a stack belongs to.
+ * The owner of a frame of a stack.
  */
 #pragma once
 

@@ -13,7 +13,7 @@
 
 #define COLUMNS_MAX 63
 #define WORD_BITS 64
-/* Rows of the source: few enough for the processor's cache, many enough that the threads seldom wake each
+/* Rows of the source: few enough for the processor's cache, enough that the threads seldom wake each
  * other. */
 #define BLOCK_ROWS (4 * TALLY_ROWS_MAX)
 #define BLOCKS 4
@@ -134,7 +134,7 @@ static uint64_t keys_of(const struct grouped_table *table, uint64_t used, enum g
 	return keys;
 }
 
-/* The grouping with exactly these key columns, and at least these sums. NULL: none. */
+/* The one with these columns, and no other key. NULL: none. */
 static struct grouping *find_grouping(const struct grouped *grouped, uint64_t used)
 {
 	const uint64_t keys = keys_of(grouped->table, used, GROUPED_TEXT);
@@ -256,7 +256,7 @@ static bool add_rows(struct grouping *grouping, const struct grouped_table *tabl
 	return true;
 }
 
-/* Adds the rows to all groupings that read the source. False: no memory. */
+/* To all that read the source. False: no memory. */
 static bool add_to_all(void *context, const void *first, size_t count)
 {
 	const struct grouped *grouped = context;
@@ -314,7 +314,7 @@ static bool add_common(struct grouped *grouped)
 	return true;
 }
 
-/* The other grouping with the fewest columns among those from which this one follows. NULL: none. */
+/* The one with the fewest columns from which this one can be made. NULL: none. */
 static const struct grouping *find_source(const struct grouped *grouped, const struct grouping *grouping)
 {
 	const uint64_t needed = needed_for(grouped->table, grouping->used);
@@ -342,7 +342,7 @@ static int64_t value_in(const struct grouped *grouped, const struct grouping *so
 	                                               value_of(source, table->kinds, words, table->base));
 }
 
-/* Sums up the groups of its source, which is made. False: no memory. */
+/* Sums up its source, which is made. False: no memory. */
 static bool sum_up(const struct grouped *grouped, struct grouping *grouping)
 {
 	const struct grouped_table *table = grouped->table;

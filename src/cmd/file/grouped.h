@@ -5,8 +5,8 @@
  *
  * A statement asks for its columns when it is prepared. The first step of any statement reads the source for
  * all columns requested by then, and the sums are kept. So a command that prepares its statements beforehand
- * (run_sql_prepare()) reads the source once. Keys of few values cost little, because statements that differ
- * only in such keys share one grouping while the source is read, which is then summed up for each.
+ * (run_sql_prepare()) reads the source once. Keys of few values cost little: groupings that differ only in
+ * them are summed up together from the source, and then separately.
  */
 #pragma once
 
@@ -32,8 +32,7 @@ struct grouped;
 struct grouped_table {
 	const enum grouped_kind *kinds; /* of the columns */
 	size_t count;                   /* of them, at most 63 */
-	size_t own_size; /* size of the source's own state, which begins zeroed and lives as long as the table
-	                  */
+	size_t own_size;                /* of the source's own state, zeroed initially, as old as the table */
 	/* Adds all rows. `used`: bits of the columns that are needed. An SQLite result. */
 	int (*read)(sqlite3 *db, void *own, struct grouped *grouped, uint64_t used);
 	const char *(*text)(const void *own, int64_t word);

@@ -20,7 +20,7 @@ struct helper_thread {
 	bool has_thread;
 	sem_t free, full;
 	size_t *counts;        /* of items, by block; 0: the end */
-	size_t filled, worked; /* blocks that the caller filled, and that the thread finished */
+	size_t filled, worked; /* blocks that the caller filled, the thread finished */
 	char *block;           /* being filled, with `count` items */
 	size_t count;
 	bool has_failed; /* atomic */
@@ -84,7 +84,7 @@ struct helper_thread *helper_thread_start(size_t item_size, size_t items, size_t
 	thread->block = thread->items;
 	sem_init(&thread->free, 0, (unsigned)blocks - 1); /* one is being filled already */
 	sem_init(&thread->full, 0, 0);
-	sigfillset(&all); /* only the caller's threads handle signals */
+	sigfillset(&all); /* for the caller's threads only */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	thread->has_thread = pthread_create(&thread->thread, NULL, run, thread) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -109,7 +109,7 @@ void *helper_thread_add(struct helper_thread *thread)
 {
 	if (thread->count == thread->items_max)
 		hand_over(thread);
-	/* Relaxed, because it may learn of the failure one item later. */
+	/* Relaxed, because it may learn this one item later. */
 	if (__atomic_load_n(&thread->has_failed, __ATOMIC_RELAXED))
 		return NULL;
 	return thread->block + thread->count++ * thread->item_size;

@@ -24,7 +24,7 @@ static void remove_unfinished(int signal)
 {
 	if (unfinished)
 		unlink(unfinished);
-	raise(signal); /* SA_RESETHAND: this time, the signal ends the process */
+	raise(signal); /* SA_RESETHAND: this one ends the process */
 }
 
 static void catch_signals(void)
@@ -80,7 +80,7 @@ const char *out_file_name(const char *path)
 	return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
-/* Discards the output after an error, which has been reported. */
+/* After an error, which was reported. */
 static void drop_output(void)
 {
 	__fpurge(stdout);

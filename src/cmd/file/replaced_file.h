@@ -6,8 +6,7 @@
 #pragma once
 
 /* Renames the file and SQLite's files next to it. From then on, signals wait (program_hold_signals()), so
- * that none ends this process before one of the calls below. given: the path for messages. A
- * command_result. */
+ * that none ends this process in between. given: the path for messages. A command_result. */
 int replaced_file_set_aside(const char *path, const char *given);
 
 /* One of the two follows. The first one removes the new file. Neither does anything if no file was set

@@ -435,7 +435,7 @@ static int set_phase(struct selected_samples *samples, struct selected_sample *s
 	return code;
 }
 
-/* Whether it is a sample of CPU time, and its stack is one of these. */
+/* Whether it is CPU time on one of these stacks. */
 static bool is_on(const struct stacks *stacks, const struct selected_sample *sample)
 {
 	const int64_t *ids = stacks->ids.items;

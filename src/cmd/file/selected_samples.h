@@ -58,13 +58,12 @@ enum selected_column {
 
 struct selected_samples;
 
-/* Reads the rows that samples name with the first sample. NULL: no memory. */
+/* Rows that samples name are read with the first one. NULL: no memory. */
 struct selected_samples *selected_samples_create(sqlite3 *db);
 void selected_samples_free(struct selected_samples *samples);
 
 /* Calls `take` for each sample, with those columns, until it returns false. An SQLite result: SQLITE_ABORT if
- * `take` returned false; the connection has the message of an error. Runs and series stay until
- * selected_samples_free(). */
+ * it did; the connection has the message of an error. Runs and series stay until selected_samples_free(). */
 int selected_samples_each(struct selected_samples *samples, unsigned columns,
                           bool (*take)(void *context, const struct selected_sample *sample), void *context);
 

@@ -23,8 +23,8 @@ struct shown_type {
 	bool is_wall;      /* wall time, whose samples differ from file to file */
 };
 
-/* Finds the type by its name in any case. "wall" (SHOWN_TYPE_WALL) means all time of both CPU and OffCPU
- * samples, or samples of the type Real, whichever the file has. NULL means SHOWN_TYPE_DEFAULT. */
+/* Finds the type by its name in any case. "wall": all time of both CPU and OffCPU samples (SHOWN_TYPE_WALL),
+ * or samples of the type Real, whichever the file has. NULL: SHOWN_TYPE_DEFAULT. */
 #define SHOWN_TYPE_WALL "Wall"
 struct shown_type shown_type_of(const char *name);
 

@@ -290,7 +290,7 @@ static int add_row(struct sums *sums, int64_t type, int64_t key, int64_t first, 
 	return SQLITE_OK;
 }
 
-/* Adds the samples of a type to the functions of the stack that was read. */
+/* Adds the samples of a type and the stack that was read. */
 static int add_stack(struct sums *sums, const int64_t *words, bool has_text)
 {
 	const struct stack *stack = &sums->stack;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers in the rows of a table, read directly from the pages of its file, because SQL takes six times
- * as long per row. If the file has a log or a writer (it is not open as immutable), or a temporary view or
- * table has the name, SQL reads them.
+ * The numbers in the rows of a table, read from the pages of its file, because SQL takes six times as long
+ * per row. If the file has a log or a writer (it is not open as immutable), or a temporary view or table has
+ * the name, SQL reads them.
  */
 #pragma once
 

@@ -25,7 +25,7 @@ void trace_file_close(sqlite3 *db);
 /* Whether nothing was written to the file since queryprof made it. Never complains. */
 bool trace_file_is_untouched(const char *path);
 
-/* Whether `queryprof pull` made it: then it lacks the data that sql/pull/load.sql does not load. */
+/* Whether `queryprof pull` made it, so it lacks the data that sql/pull/load.sql does not load. */
 bool trace_file_is_pulled(sqlite3 *db);
 
 /* Complains that the file cannot be found (errno); for a URL, explains how to make a file of it.

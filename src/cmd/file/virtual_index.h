@@ -9,6 +9,5 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes the words for a node's detail. False, without output: the node is not of a virtual table, or its
- * form is not known. */
+/* Writes a node's detail. False, without output: no virtual table, or its form is not known. */
 bool virtual_index_write(FILE *to, const char *detail);

@@ -65,7 +65,7 @@ static void one_line(sqlite3_context *context, int count, sqlite3_value **values
 	sqlite3_result_text(context, line, size, sqlite3_free);
 }
 
-/* Replaces each word that begins with a slash by the part after its last slash. */
+/* Replaces words that begin with a slash by the part after the last one. */
 static void without_folders(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	const char *text = (const char *)sqlite3_value_text(values[0]);

@@ -39,8 +39,7 @@ struct command_option {
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* the name of its value in the help; NULL: no value */
 	enum option_kind kind;
-	const char **to; /* where the value goes; "1" for an option without a value. NULL: to the command's
-	                    take() */
+	const char **to; /* where the value goes; "1" without a value. NULL: to the command's take() */
 	const char *help;
 	const char *(*word_at)(size_t index); /* for OPTION_WORD; NULL past the last */
 };
@@ -76,7 +75,7 @@ struct command {
 	int arguments_min, arguments_max;
 	bool reads_file;    /* its first argument is a trace file, TRACE_FILE_DEFAULT if missing */
 	bool pages;         /* long output goes through a pager */
-	bool wraps_command; /* options end at the first argument, because the rest is another command line */
+	bool wraps_command; /* options end at the first argument: the rest is a command */
 	int (*take)(const struct command_option *option, const char *value); /* a command_result */
 	int (*run)(int argc, char **argv); /* gets only the arguments; a command_result */
 

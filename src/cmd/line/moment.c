@@ -56,7 +56,7 @@ static bool parse_character(const char **at, char wanted)
 	return true;
 }
 
-/* Reads Z, +01:00, or nothing, because +350ms is a duration. Advances past it. */
+/* Reads Z, +01:00, or nothing: +350ms is a duration. Advances past it. */
 static void parse_zone(const char **at, int64_t *ns)
 {
 	int sign = **at == '-' ? 1 : -1, hours, minutes;

@@ -9,7 +9,6 @@
 /* The option with that name, `size` bytes without dashes; NULL: none. */
 const struct command_option *options_find(const struct command *command, const char *name, size_t size);
 
-/* Passes on the options' values and leaves only the arguments in argv, `count` of them, including the default
- * trace file of a command that reads one. *wants_help: --help was found, and the rest was not read. A
- * command_result. */
+/* Passes on the options' values and leaves only the arguments in argv, `count` of them, with the default
+ * trace file if the command reads one. *wants_help: after --help, the rest was not read. A command_result. */
 int options_read(const struct command *command, int *count, char **argv, bool *wants_help);

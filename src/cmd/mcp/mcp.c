@@ -53,7 +53,7 @@ enum {
 
 #define META "$.params._meta.\"io.modelcontextprotocol/"
 
-/* The parts of a message that determine the response. */
+/* The decisive parts of a message. */
 #define SELECT_HEAD                                                                                          \
 	"SELECT json_type(m), m ->> '$.jsonrpc', json_type(m, '$.id'), m -> '$.id', json_type(m, "           \
 	"'$.method'), m ->> '$.method', json_type(m, '$.params'), coalesce(json_type(m, '$.result'), "       \
@@ -118,7 +118,7 @@ static void refuse(bool has_id, int code, const char *message, const char *data)
 	end();
 }
 
-/* Answers with these members of a result, and COMPLETE. */
+/* Sends these members of a result, with COMPLETE. */
 static void answer(const char *members)
 {
 	begin();
@@ -141,7 +141,7 @@ static void answer_list(void)
 	free(list);
 }
 
-/* Answers with the revision that the client wants, if it is supported and has `initialize`. */
+/* The revision that the client wants, if supported, with `initialize`. */
 static void answer_initialize(void)
 {
 	char members[sizeof(INSTRUCTIONS) + 256];

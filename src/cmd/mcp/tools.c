@@ -216,7 +216,7 @@ struct call {
 	char *values[ARGUMENTS_MAX]; /* malloc'ed; NULL: not given */
 };
 
-/* The default limit, with which an answer fits into the characters. */
+/* With this default, an answer fits its limit. */
 static const char *limit_of(const struct tool *tool)
 {
 	return strcmp(tool->name, "findings") == 0 ? "3" : strcmp(tool->name, "diff") == 0 ? "5" : "8";
@@ -284,8 +284,8 @@ static bool complete(struct call *call, FILE *to)
 	return true;
 }
 
-/* The words of the command line, and a NULL. A client's text is never an option, because it follows an
- * option's name or the end of the options. */
+/* The words of the command line, and a NULL. A client's text is never an option: it follows an option's name,
+ * or the end of the options. */
 static int make_words(const struct call *call, char **words)
 {
 	const struct tool *tool = call->tool;

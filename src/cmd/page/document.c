@@ -63,8 +63,8 @@ bool document_is_fresh(const struct document *document)
 
 /* --- the child ------------------------------------------------------------------------------------- */
 
-/* Closes all except the standard ones, because the server's sockets would stay open with the child.
- * close_range() exists since Linux 5.9. */
+/* Except the standard ones, because the server's sockets would stay open with the child. close_range() exists
+ * since Linux 5.9. */
 static void close_descriptors(void)
 {
 	DIR *fds = syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) ? opendir("/proc/self/fd") : NULL;

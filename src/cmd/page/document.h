@@ -33,8 +33,7 @@ struct document {
 	uint64_t began_ns, ended_ns;
 
 	pid_t child;      /* 0: none */
-	int output, said; /* the child's text, in memory; the pipe for its complaints, which is closed at its
-	                     end */
+	int output, said; /* the child's text, in memory; the pipe for its complaints, closed at its end */
 	struct file_state next_state;
 };
 

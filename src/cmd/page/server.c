@@ -89,7 +89,7 @@ static struct MHD_Response *make_response(const char *text, size_t size, const c
 	return with_headers(microhttpd.MHD_create_response_from_buffer(size, (void *)text, mode), type);
 }
 
-/* Sends a sentence that contains nothing from the request and nothing about the machine. */
+/* Its text has nothing from the request and nothing about the machine. */
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *sentence)
 {
 	struct MHD_Response *response = make_response(sentence, strlen(sentence), "text/plain; charset=utf-8",
@@ -224,7 +224,7 @@ static enum MHD_Result answer_data(struct MHD_Connection *connection)
 	return MHD_YES;
 }
 
-/* Resumes the waiting connections, which then ask again. */
+/* Resumes the waiting requests. */
 static void finish_data(void)
 {
 	struct document *document = &server.data_document;
@@ -473,7 +473,7 @@ static void serve(int signals)
 
 static void stop(void)
 {
-	/* The library requires that no connection is suspended at its end. */
+	/* At its end, none may be suspended. */
 	for (size_t i = 0; i < server.waiting.count; i++)
 		microhttpd.MHD_resume_connection(server.waiting.items[i]);
 	for (size_t i = 0; i < server.listeners.count; i++)

@@ -98,7 +98,7 @@ static const struct {
 
 static limits_vector configured;
 
-/* As a number, 0 is a limit; as a flag, 0 means no limit. */
+/* A number 0 is a limit; a flag 0 is not. */
 static bool is_given(int limit, const char *value)
 {
 	return value && ((limit != LIMIT_SORT && limit != LIMIT_INDEX) || strcmp(value, "0") != 0);

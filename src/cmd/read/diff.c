@@ -55,8 +55,7 @@ struct copy {
 	const char *select, *insert;
 };
 
-/* Copies the rows of `select` from one database into a table of the other, after a column with the side's
- * name. */
+/* Copies the rows of `select` from one database into a table of the other, after the side's name. */
 static int copy_rows(sqlite3 *from, sqlite3 *to, const struct copy *copy, const struct side *side)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type.name }, { NULL, NULL } };

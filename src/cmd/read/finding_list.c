@@ -159,8 +159,8 @@ int finding_list_begin(sqlite3 *db)
 {
 	const struct sql_parameter all[] = { { ":limit", "1000000" }, { NULL, NULL } };
 
-	/* The columns that sql/read/findings.sql reads. Its own statements cannot be prepared before the
-	 * first one has run. */
+	/* The columns that sql/read/findings.sql reads. Its statements cannot be prepared before the first
+	 * has run. */
 	run_sql_prepare(db, "SELECT hash, trace_type, wait, checkpoint, logged, is_worker, queued, value, "
 	                    "spread FROM temp.selected_sums;"
 	                    "SELECT hash, program, phase, trace_type, logged, is_worker, queued, value, "

@@ -23,7 +23,7 @@
 
 struct lines {
 	char *text;   /* contains the lines */
-	char *folded; /* room for lines with numbers of frames, after `text` */
+	char *folded; /* after the text: room for such lines */
 	VECTOR(char *) at;
 };
 
@@ -163,7 +163,7 @@ static char *join(const struct lines *lines, size_t common)
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
-	/* "as above" takes a line itself, and needs the line before it as a reference. */
+	/* "as above" takes a line, and refers to the line before it. */
 	size_t count = common > 2 ? lines->at.count - common + 1 : lines->at.count;
 
 	for (size_t i = 0; to && i < count; i++)
@@ -219,7 +219,7 @@ int fold_stack_add(sqlite3 *db)
 	if (!shown)
 		return SQLITE_NOMEM;
 	*shown = (struct hash_table)HASH_TABLE_OF(struct hash, SIZE_MAX);
-	/* If this fails, it has already called the destructor. */
+	/* If this fails, the destructor has run. */
 	return sqlite3_create_function_v2(db, "foldStack", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY, shown,
 	                                  fold_stack, NULL, NULL, free_shown);
 }

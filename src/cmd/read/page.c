@@ -43,7 +43,7 @@
 
 /* --- the data ----------------------------------------------------------------------------------- */
 
-/* The parts of the data, in this order, because later parts read the tables of earlier ones. */
+/* The parts of the data, in this order, because later ones read tables of earlier ones. */
 static const struct part {
 	const char *name; /* NULL: its rows are only for later parts */
 	const char *sql;

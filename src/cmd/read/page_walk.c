@@ -48,7 +48,7 @@ struct walk {
 	uint8_t *pages[DEPTH_MAX + 2]; /* one for each level of a tree, and one for the pages of chains */
 	uint64_t bytes;
 	uint64_t begin;
-	const char *stopped; /* the limit that ended the walk; NULL: none */
+	const char *stopped; /* why it stopped; NULL: it did not */
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ static void take_schema_row(struct walk *walk, const struct btree_cell *cell)
 
 	if (!btree_page_read_schema(payload, size, &row) || !row.root_is_known)
 		return;
-	/* Virtual tables have no b-tree. The names of their shadow tables tell which ones belong to them. */
+	/* Virtual tables have no b-tree. Names tell which tables belong to them. */
 	const struct tree tree = { .root = row.root,
 		                   .type = row.type,
 		                   .name = name_of(walk, row.name),

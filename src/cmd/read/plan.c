@@ -25,8 +25,7 @@ static const struct command_option options[] = {
 	{ 0 },
 };
 
-/* Prints the statements without a known plan, and the reason. Returns their number, including those beyond
- * the limit. */
+/* Prints those without a known plan, and the reason. Returns their number, with those beyond the limit. */
 static int print_missing(sqlite3 *db)
 {
 	sqlite3_stmt *row = NULL;

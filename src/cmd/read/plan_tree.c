@@ -23,7 +23,7 @@
 #define DETAIL_MIN 20
 #define DETAIL_MAX 70
 #define TIMES 45 /* columns of the times after a node */
-/* A scan, or an index made for the query, that takes at least this share of the time is marked. */
+/* A scan, or an index made for the query, is marked from this share of the time on. */
 #define MARKED_PERCENT 30
 /* So is a look-up without an index that visits at least this many rows per run, and this many per returned
  * row. */

@@ -7,7 +7,7 @@
 #include "cmd/file/run_sql.h"
 #include "cmd/file/shown_type.h"
 
-/* The number of selected statements with a plan; literals do not distinguish statements. */
+/* The number of statements with a plan, regardless of literals. */
 int plan_tree_statements(sqlite3 *db);
 
 /* Prints at most `limit` plans (NULL: three), by descending time, and before the first one `title`, unless

@@ -77,8 +77,8 @@ static int check_lines(const char *by_what)
 	return COMMAND_FINE;
 }
 
-/* What a line stands for: the SQL that prints the lines, the SQL that runs before it without a result, and
- * the format. */
+/* What a line stands for: the SQL that prints the lines, the SQL before it without a result, and the
+ * format. */
 struct lines {
 	const char *prepare[2], *print, *if_empty, *spare;
 	int folds_last;

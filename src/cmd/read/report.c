@@ -37,7 +37,7 @@
 
 #define PART "0.9"          /* the share of the time that the first statements make up */
 #define STATEMENTS_MAX "10" /* statements at most */
-#define PLANS_MAX "3"       /* plans at most, if there are several statements */
+#define PLANS_MAX "3"       /* plans, if there are several statements */
 #define FINDINGS_MAX 4
 
 static const char *type_name, *limit, *full, *html, *out_path, *no_text, *no_paths;

@@ -14,15 +14,14 @@ struct span {
 	uint64_t id, parent_id;
 	char *name, *notes, *thread, *thread_name;
 	int64_t start, end, self, cpu, cpu_error, samples;
-	struct span *parent, *child,
-		*next; /* the first child and the next sibling, in order of their beginnings */
+	struct span *parent, *child, *next; /* the first child and the next sibling, by start */
 	int depth;
 	bool is_critical;
 	VECTOR(char *) stacks;
 };
 
 struct span_tree {
-	VECTOR(struct span) spans; /* in order of their beginnings */
+	VECTOR(struct span) spans; /* by start */
 	struct span *roots;
 	int64_t start, end;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof sql: SQL on a trace file. The command runs statements itself; at a terminal without a statement,
- * it starts the system's sqlite3 shell.
+ * queryprof sql: SQL on a trace file. The command runs statements itself; a user at a terminal gets the
+ * system's sqlite3 shell.
  */
 #include <errno.h>
 #include <stdbool.h>

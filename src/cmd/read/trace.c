@@ -90,7 +90,7 @@ static void print_stacks(const struct span *span, int indent)
 	}
 }
 
-/* Prints `count` similar spans, beginning with this one, which last `lasted` in total. */
+/* Prints `count` similar spans from this one on, which last `lasted` in total. */
 static void print_span(const struct span_tree *tree, const struct span *span, size_t count, int64_t lasted,
                        int64_t end)
 {

@@ -13,7 +13,7 @@ enum command_result {
 /* Prints "queryprof: …" to stderr; returns COMMAND_FAILED. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* After the first call, complaints are kept instead of printed. The second call ends that and returns all of
- * them in one line (malloc'ed); NULL: none, or no memory. */
+/* After the first, complaints are kept, not printed. The second ends that: all of them in one line
+ * (malloc'ed); NULL: none, or no memory. */
 void complain_hold(void);
 char *complain_detach(void);

@@ -9,7 +9,7 @@
 
 /* The kernel limits it. SQLite counts its memory only with SQLITE_CONFIG_MEMSTATUS, which costs each
  * allocation a lock, and most memory of a command is not SQLite's. RLIMIT_DATA, not RLIMIT_AS, because mapped
- * files are harmless. Sanitizers have no limit, because their own memory would count. */
+ * files are harmless. Not with sanitizers, which need much memory. */
 static struct rlimit before;
 static bool is_set;
 

@@ -54,7 +54,7 @@ static bool is_terminal(FILE *to)
 	return is_shown;
 }
 
-/* On a terminal, omits characters that control it; in a file, every byte counts. */
+/* On a terminal without characters that control it; in a file exactly. */
 static void write_csv_text(FILE *to, const char *text, size_t size)
 {
 	bool is_shown = is_terminal(to);

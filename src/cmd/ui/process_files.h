@@ -14,8 +14,8 @@
 /* /proc/PID/NAME, or /proc/PID/task/TID/NAME; NULL: it does not exist, or access is denied. */
 FILE *process_file(pid_t process, pid_t thread, const char *name);
 
-/* The folder /proc, whose numbers are processes, or /proc/PID/NAME, whose numbers are threads ("task") or
- * descriptors ("fd"). NULL like opendir(); process_next() treats it as an empty folder. */
+/* The folder /proc, whose numbers are processes, or /proc/PID/NAME of threads ("task") or descriptors ("fd").
+ * NULL like opendir(); process_next() treats it as an empty folder. */
 DIR *process_folder(pid_t process, const char *name);
 
 /* The next number, in any order; -1: none is left, and the folder was closed. To stop earlier, call

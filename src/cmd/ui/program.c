@@ -40,8 +40,7 @@ static pid_t program, witness;
 
 /* --- starting --------------------------------------------------------------------- */
 
-/* If this process is killed, the program is too, because signals could no longer reach it through the
- * command. */
+/* If this process is killed, the program is too, because it would get no signals of the command. */
 static void die_with_parent(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -244,10 +243,10 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 
 static void pass_on(const siginfo_t *info)
 {
-	/* First, because the witness also receives the terminal's signals, and would attribute the next
-	 * signal to the group. */
+	/* First, because the witness also has the terminal's signals, and would attribute the next one to the
+	 * group. */
 	bool is_witnessed = has_witnessed(info->si_signo);
-	/* Signals of the kernel come from the terminal, to the group. */
+	/* The kernel's come from the terminal, to the group. */
 	bool is_of_group = info->si_code > 0 || is_witnessed;
 
 	/* A daemon has left the group. Without the command, it would be the group's leader, which cannot. */
@@ -340,9 +339,9 @@ int program_start(char **argv)
 	int error;
 
 	program_hold_signals();
-	/* If SIGCHLD were ignored, nothing could wait for the program's end. */
+	/* If it is ignored, the end cannot be waited for. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
-	start_witness(); /* first, so that it misses no signal */
+	start_witness(); /* first, to miss no signal */
 	error = start_program(argv);
 	if (error)
 		end_witness(witness);

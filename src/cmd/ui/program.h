@@ -5,8 +5,8 @@
  */
 #pragma once
 
-/* A file that grows beyond the limit would end the command by SIGXFSZ. If the signal is ignored, the write
- * fails and the command reports it. The program gets the original action. Before program_start(). */
+/* A file that grows too large would end the command by SIGXFSZ. If it is ignored, the write fails and the
+ * command reports it. The program gets the original action. Before program_start(). */
 void program_ignore_file_size(void);
 
 /* Blocks all signals, until they are for the program, or end this process. program_start() begins with it.

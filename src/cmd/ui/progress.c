@@ -14,7 +14,7 @@
 #define STEPS 20000 /* of SQLite's machine, between two readings of the clock: less than a ms */
 
 static struct {
-	const char *doing; /* NULL: nothing in progress */
+	const char *doing; /* NULL: none */
 	int64_t count;     /* of finished things; 0: not known */
 	const char *things;
 	int64_t start_ns, shown_ns;

@@ -38,8 +38,8 @@ bool terminal_is_bold(void)
 	return isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0 && !(refused && refused[0]);
 }
 
-/* The next character of a line: its bytes, and its width on the terminal. A character that cannot be shown
- * has the width 1, and `*shown` is false. */
+/* The next character of a line: its bytes, and its width on the terminal. If it cannot be shown, the width is
+ * 1, and `*shown` is false. */
 static size_t next_character(const char *at, size_t left, int *width, bool *shown)
 {
 	mbstate_t state = { 0 };
@@ -98,7 +98,7 @@ int terminal_print_cut(const char *line, size_t size, int room, bool cuts_middle
 
 	if (width <= room)
 		return terminal_print(line, size, 0, width);
-	int end = cuts_middle ? (room - 1) / 2 : 0; /* of the part that stays at the end */
+	int end = cuts_middle ? (room - 1) / 2 : 0; /* of the end that stays */
 	int printed = terminal_print(line, size, 0, room - 1 - end);
 	fputs(ellipsis, stdout);
 	return printed + 1 + terminal_print(line, size, width - end, width);

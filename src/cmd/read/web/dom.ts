@@ -60,7 +60,7 @@ export interface Column<Row> {
 	show: (row: Row) => Child;
 }
 
-/* A table that the reader can sort. Its name identifies it, so it keeps its order when it is drawn again. */
+/* A table that the reader can sort. Its order is kept by its name when it is drawn again. */
 const orders = new Map<string, { column: number; descending: boolean }>();
 
 export function table<Row>(name: string, caption: string, columns: Column<Row>[], rows: readonly Row[]): HTMLElement {

@@ -62,7 +62,7 @@ function framesOf(stack: Stack, functions: readonly Func[]): Func[] {
 	return frames.length ? frames : [{ function: "(other stacks)", module: "" }];
 }
 
-/* If all statements are chosen, they are the root's children; each has its stacks as a tree. */
+/* If all statements are chosen, they are below the root, with their stacks. */
 export function makeTree(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen, nameOf: (statement: string) => string): Branch {
 	const root: Branch = { name: chosen.statement ? nameOf(chosen.statement) : "all statements", module: "", value: 0, self: 0, children: new Map() };
 	for (const stack of chooseStacks(stacks, chosen)) {

@@ -45,7 +45,7 @@ function draw(runs: readonly Lane[], shown: Span, textOf: (run: Lane) => string,
 	picture.addEventListener("pointerup", (event) => {
 		const from = begun === null ? 0 : Math.min(begun, at(event)), to = begun === null ? 0 : Math.max(begun, at(event));
 		begun = null;
-		/* A smaller selection is a click on a run. */
+		/* Less is a click. */
 		if (to - from > (shown.to - shown.from) / 100)
 			zoom({ from, to: Math.max(to, from + LEAST_MS) });
 	});
