@@ -269,7 +269,7 @@ static uint32_t find_leaf(struct writer *writer, const struct sums *sums, struct
 
 		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest), stack->frames[0])
 		                     : make_leaf(writer, stack)) +
-		        1; /* NODE_ROOT is stored as 0, and computed again */
+		        1; /* NODE_ROOT is stored as 0 */
 	}
 	return leaf ? *leaf - 1 : NODE_NO_MEMORY;
 }
@@ -329,7 +329,7 @@ static void write_nodes(const struct writer *writer)
 	fputs("],\n", writer->out);
 }
 
-/* Writes each set as an object in a text, so that a stranger's file cannot affect the page. */
+/* Each is an object in a text, so that a stranger's file cannot affect the page. */
 static bool write_sets(const struct writer *writer)
 {
 	bool fine = true;

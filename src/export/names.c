@@ -232,7 +232,7 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 	return stack;
 }
 
-/* The frame for a function without an address; NULL: no memory. */
+/* The frame for a function's name; NULL: no memory. */
 static const struct export_frame *find_made(struct names *names, const char *function)
 {
 	struct frame_with_lines **frame =
@@ -308,8 +308,8 @@ size_t names_find_interpreter(const struct export_stack *stack)
 {
 	size_t found = SIZE_MAX;
 
-	/* A statement may run SQLite's internal statements, nearer to the leaf, with no frame of the library
-	 * between them. */
+	/* A statement may run SQLite's internal ones, nearer to the leaf, with no frame of the library
+	 * between. */
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct export_frame *frame = stack->frames[i];
 		const struct export_module *module = frame->module;

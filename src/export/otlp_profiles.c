@@ -2,10 +2,10 @@
 /*
  * OpenTelemetry's profiles: the message ProfilesData, for POST /v1development/profiles.
  *
- * Each process is a resource with one profile. The thread, the query and its labels are attributes of
- * samples. Samples with one stack and one set of attributes become one sample, with a value and a time for
- * each. A size precedes each message, so a profile is in memory until it is written. After EVENTS_MAX
- * samples, each process gets another one. The dictionary comes last.
+ * Each process is a resource with one profile; the thread, the query and its labels are attributes of
+ * samples. Samples with one stack and one set of attributes are one, with a value and a time each. A size
+ * precedes each message, so a profile is in memory until it is written. After EVENTS_MAX samples, each
+ * process gets another one. The dictionary comes last.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,15 +3,15 @@
  * Chrome's trace events, JSON, for Perfetto and speedscope. Each thread is a track: spans are complete
  * events, samples are instants with their stack.
  *
- * Times count from the first of them, because JSON readers use doubles, which cannot hold nanoseconds since
- * 1970. otherData has the time of the first one.
+ * Times count from the first one, which is in otherData, because JSON readers use doubles, which cannot hold
+ * nanoseconds since 1970.
  *
- * The format distinguishes processes only by their ids, and two processes of a file may have the same id: in
+ * The format distinguishes processes only by their ids, and two of a file may have the same id: in
  * containers, on different hosts, or one after the other. The first one keeps the id. A later one gets a
  * number that no process has, and its name contains its id.
  *
  * Events of a track must be nested. A statement that is still being stepped when its enclosing span ends is
- * not nested, so it becomes a pair of asynchronous events, on a track of its own.
+ * not, so it becomes a pair of asynchronous events, a track of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct track {
 struct written {
 	char *text; /* NULL: not yet */
 	size_t leaf_size, size;
-	uint32_t rest; /* the remaining frames: an index in `rests`, from 1; 0: none */
+	uint32_t rest; /* the remaining frames, from 1, in `rests`; 0: none */
 };
 
 struct writer {

@@ -52,7 +52,7 @@ struct writer {
 	VECTOR(struct part) stacks; /* by number: locations */
 	struct index text_index;    /* of texts in labels that many samples share */
 	VECTOR(struct part) texts;
-	/* The parts since the last flush. */
+	/* Since the last flush. */
 	struct bytes label_parts;
 	VECTOR(struct part) labels;    /* by number */
 	VECTOR(int64_t) query_strings; /* strings of query ids, by the query's number; 0: not written yet */
@@ -363,7 +363,7 @@ static void append_text(struct writer *writer, const char *key, const char *text
 #define STR_TAG PROTOBUF_NUMBER(2)   /* Label.str */
 #define NUMBERS_MAX 64               /* a few tags, sizes and numbers: bytes at most */
 
-/* Adds the id, the only text that each query has for itself. */
+/* The id, which no two queries share. */
 static void append_query(struct writer *writer, const struct export_labels *of)
 {
 	int64_t *number = vector_at(&writer->query_strings, of->query);

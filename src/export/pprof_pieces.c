@@ -32,7 +32,7 @@ uint8_t *pprof_pieces_room(struct pprof_pieces *pieces, size_t size)
 	return NULL;
 }
 
-/* gzwrite() takes an unsigned size, and returns 0 bytes for an error. */
+/* gzwrite() takes an unsigned size; 0 bytes: an error. */
 void pprof_pieces_write(struct pprof_pieces *pieces, const uint8_t *end)
 {
 	const size_t size = (size_t)(end - pieces->piece.items);

@@ -9,7 +9,7 @@
 
 #define ATTRIBUTES "OTEL_RESOURCE_ATTRIBUTES"
 
-/* False: no memory. If a key is set several times, the first value stays. */
+/* False: no memory. The first value of a key stays. */
 static bool add(struct resource *resource, const char *key, char *text, int64_t number)
 {
 	for (size_t i = 0; i < resource->items.count; i++)
