@@ -27,7 +27,7 @@
 
 #define NS_PER_MS 1000000ll
 
-/* Another process has locked the file. If that was not seen for this long, it is a new lock. */
+/* Another process has locked the file. After a gap of this length, the lock is a new one. */
 #define LOCKED_GAP_NS (2000 * NS_PER_MS)
 
 /* The ring has space, so other threads need not wait for processes that run. */
@@ -43,7 +43,7 @@
 
 struct recorded {
 	int fd;
-	bool is_open; /* `shared` and `other` are valid */
+	bool is_open; /* of `shared` and `other` */
 	struct shared_ring shared;
 	struct writer_other other;
 	struct writer writer; /* with memory if has_writer; its file may be closed */
@@ -149,7 +149,7 @@ static bool adopt_kept(struct writer *writer, struct collection *to)
 	return true;
 }
 
-/* Opens the file, and checks that its path still names it. QP_OK, DATABASE_LOCKED, or an error. */
+/* Opens the file if its path does not name the open one. QP_OK, DATABASE_LOCKED, or an error. */
 static int open_file(struct recorded *recorded, char **error)
 {
 	const struct database_limits limits = { .wal_bytes =
@@ -209,7 +209,7 @@ static int store_records(struct recorded *recorded, uint64_t *lost)
 	return code;
 }
 
-/* Discards all remaining records if the file is not available. Remembers what other records need. */
+/* Discards what is left, if the file is not available. Remembers what other records need. */
 static uint64_t discard_records(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -236,7 +236,7 @@ static int add_runs(void *runs, const struct statement_stats *stats)
 	return 0;
 }
 
-/* The number of runs that the file may not have counted. */
+/* The runs that the file may not have counted. */
 static uint64_t uncounted_runs(struct recorded *recorded)
 {
 	uint64_t runs = 0;
@@ -343,8 +343,8 @@ static void store_committed(struct recorded *recorded)
 }
 
 /* The copy shows what was open at `asked_ns` and later. Only what had been open for long at that moment gets
- * a row, because its end has a row of its own. By a later clock, a short run would seem to have been open for
- * long, too, and its row would never be finished. The process may have become another program earlier. */
+ * a row; its end has a row of its own. By a later clock, a short run would seem to have been open for long,
+ * and its row would never be finished. The process may have become another program earlier. */
 static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
 {
 	const uint64_t until_ns = open_waits_until(shared->waits);
@@ -352,7 +352,7 @@ static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
 	return until_ns < asked_ns ? until_ns : asked_ns;
 }
 
-/* If something cannot be stored now, it is stored later. */
+/* What cannot be stored now is stored later. */
 static void store_counters(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
@@ -448,7 +448,7 @@ static uint64_t hand_over_waits(const struct shared_ring *shared)
 	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
 }
 
-/* If something cannot be stored now, it is lost. */
+/* What cannot be stored now is lost. */
 static void store_remains(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;

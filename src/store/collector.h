@@ -63,6 +63,6 @@ void recorded_end(struct recorded *recorded, struct collection *to);
 /* The kept connection, if its file is the one that the path names now. NULL: none. */
 sqlite3 *collection_kept(struct collection *collection);
 
-/* Call it if nothing more is expected for now: checkpoints the log into the file if no other connection has
- * it open. */
+/* If nothing more is expected for now: checkpoints the log into the file, unless another connection has it
+ * open. */
 void collection_fold(struct collection *collection);

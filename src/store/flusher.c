@@ -442,8 +442,7 @@ void flusher_main(void)
 	flusher.table_error = descriptors_separate();
 	flusher_clear_failure();
 	free_what_waits();
-	if (flusher.has_writer &&
-	    flusher.writer.identity.process_id != getpid()) /* it belongs to the parent */
+	if (flusher.has_writer && flusher.writer.identity.process_id != getpid()) /* it is its parent's */
 		writer_reset_identity(&flusher.writer);
 	control_lock();
 	apply_settings(&store_control.settings);

@@ -68,7 +68,7 @@ bool flusher_is_interrupted(void)
 	control_lock();
 	interrupted = store_control.state == STORE_STOPPING ||
 	              (store_control.pauses && store_control.state == STORE_RUNNING);
-	/* If only a reader waits, running work continues, and its end is not awaited. */
+	/* A waiting reader neither interrupts work nor waits for its end. */
 	if (store_control.reading_wanted && !interrupted)
 		flusher_start_reading();
 	control_unlock();

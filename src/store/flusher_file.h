@@ -66,7 +66,7 @@ bool flusher_keeps_file(void);
  * before a growing pause. */
 void flusher_note_failure(char *sentence);
 
-/* Resets the pause, so that the next try is like a first one. */
+/* Makes the next try a first one. */
 void flusher_clear_failure(void);
 
 /* Starts the reading thread that a caller waits for. Releases the lock meanwhile. */

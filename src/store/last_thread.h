@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process whose first thread has called pthread_exit() ends with its last thread. queryprof's threads must
- * not keep it alive.
+ * A process whose first thread has called pthread_exit() ends with its last one. queryprof's must not keep it
+ * alive.
  */
 #pragma once
 
@@ -13,5 +13,5 @@
  * none was started. */
 bool last_thread_watch(void) REQUIRES(store_control.lock);
 
-/* When the store may have no threads: waits for the end of that thread. */
+/* If the store may have no threads: waits for its end. */
 void last_thread_await_watch(void);

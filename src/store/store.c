@@ -42,7 +42,7 @@ BOUNDED_WAIT_DEFINE(for_last_drain, "exec(), _exit(): the records are stored", B
 BOUNDED_WAIT_DEFINE(for_shutdown, "qp_shutdown(): the flusher has ended", BOUND_MS(10000), FLUSHER);
 BOUNDED_WAIT_DEFINE(at_exit, "the end of the process: the flusher has ended", BOUND_MS(2000), FLUSHER);
 BOUNDED_WAIT_DEFINE(for_fork, "fork(): the flusher has closed the file", BOUND_MS(1000), FLUSHER);
-/* The pause after pthread_create() has failed. */
+/* After pthread_create() failed. */
 #define RETRY_THREAD_NS (1000 * NS_PER_MS)
 
 /* --- settings ------------------------------------------------------------------------ */
@@ -223,7 +223,7 @@ int store_configure(const struct store_config *config, char **error)
 	return QP_OK;
 }
 
-/* Requests that the flusher stores everything before `target`. */
+/* Has the flusher store everything before `target`. */
 REQUIRES(store_control.lock) static void request_drain(uint64_t target)
 {
 	if (target > store_control.drain_target)

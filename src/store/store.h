@@ -74,8 +74,8 @@ bool store_waits_for_file(void);
  * called in a signal handler. */
 void store_drain_for_exit(void);
 
-/* Called when the process's first thread is about to end, and the process continues. It ends with its last
- * thread, which must not be the flusher: from now on a thread watches for that. */
+/* Call it before the process's first thread ends, if the process continues. It ends with its last thread,
+ * which must not be the flusher: from now on a thread watches for that. */
 void store_leader_ends(void);
 
 /* Drains, closes, and removes the private temporary file. store_init() starts
@@ -87,7 +87,7 @@ void store_shutdown(void);
  * process stores, it continues. */
 void store_confine(const char *why);
 
-/* Reverts store_confine(), because the host does not forbid them. Before store_init(). */
+/* Reverts store_confine(). Before store_init(). */
 void store_confine_no_more(void);
 
 /* The file in use (a copy, free() it); NULL if none is open. */

@@ -9,8 +9,8 @@
 
 #define NS_PER_MS 1000000ll
 
-/* The interval while samples arrive. After a sync there is also a pause of this many times its duration,
- * because a slow disk is needed for the host's own work. */
+/* While samples arrive. After a sync there is also a pause of this many times its duration, because the
+ * host's own work needs a slow disk. */
 #define SYNC_INTERVAL_NS (10000 * NS_PER_MS)
 #define SYNC_PAUSE 10
 

@@ -90,7 +90,7 @@ static const struct {
 	[RECORD_PAGE_IO] = WITH_TEXTS(page_record, database_size, table_size),
 };
 
-/* False: it was not written by a thread under queryprof. */
+/* False: no thread under queryprof wrote it. */
 static bool is_whole(unsigned kind, const void *record, size_t size)
 {
 	uint64_t texts = 0;
@@ -134,7 +134,7 @@ static bool is_counted(unsigned kind)
 	return kind == RECORD_SAMPLE || kind == RECORD_QUERY;
 }
 
-/* A reading of a connection's counters is not such a row, because the next reading includes its values. */
+/* Not a reading of a connection's counters, because the next one includes it. */
 bool writer_is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
@@ -191,7 +191,7 @@ static void read_state(struct writer *writer, sqlite3_stmt *state)
 	int64_t removals = sqlite3_column_int64(state, 0), identity = sqlite3_column_int64(state, 2);
 	int64_t bytecode_removals = sqlite3_column_int64(state, 6);
 
-	/* A process with its own flusher already knows of another file. */
+	/* A flusher's own process already knows of another file. */
 	if (identity == writer->file_identity ? bytecode_removals != writer->bytecode_removals
 	                                      : writer->other && writer->file_identity)
 		store_count(STORE_PLANS_REMOVED, 1);

@@ -32,7 +32,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 int writer_store_statements(struct writer *writer, const void *memory, size_t size,
                             struct statement_reading *reading);
 
-/* Stores the losses that are missing in the file in one transaction. SQLITE_OK or the error. */
+/* Stores missing losses in one transaction. SQLITE_OK or the error. */
 int writer_store_losses(struct writer *writer, struct losses *losses);
 
 /* Whether a record of this kind becomes a row whose loss users must know. */
@@ -41,5 +41,5 @@ bool writer_is_row(unsigned kind);
 /* Whether it is a part of bytecode or of its plan, which is published again if it is lost. */
 bool writer_is_plan(unsigned kind);
 
-/* Takes one record that will not be stored, and remembers its data that later records need. */
+/* Takes one record that will not be stored, and remembers what later ones need. */
 void writer_discard(struct writer *writer, unsigned kind, const void *record, size_t size);

@@ -19,7 +19,7 @@
 struct writer;
 
 struct foreign_span_writer {
-	struct hash_table known; /* traces with the query that represents one of their spans */
+	struct hash_table known; /* traces, with the query that represents a span */
 	struct {
 		struct prepared find_trace, remove;
 	} sql;

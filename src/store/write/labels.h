@@ -40,8 +40,8 @@ int64_t labels_intern_context(struct writer *writer, const struct trace_context 
 /* Stores a record of the kind RECORD_LABELS. */
 int labels_add(struct writer *writer, const struct label_record *record);
 
-/* Remembers the text of such a record, at any time, because the process may use the set later, in another
- * file, or after a failed batch. Not for this process's own sets, whose text is available. */
+/* Remembers the text of such a record, at any time: the process may use the set later, in another file, or
+ * after a failed batch. Not for this process's own sets, whose text is available. */
 void labels_remember(struct writer *writer, const struct label_record *record);
 
 /* The set in the comments of the statement, if the setting query_comment_labels is on. */

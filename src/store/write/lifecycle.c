@@ -114,7 +114,7 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 	stack_writer_forget(writer->stacks, epoch);
 	hash_table_clear(&writer->texts->known);
 	label_writer_forget(writer->labels);
-	if (epoch) /* an epoch has ended; otherwise, sites remain */
+	if (epoch) /* an epoch has ended; else sites stay */
 		span_site_writer_forget_statements(writer->span_sites);
 	query_writer_forget_removed(writer, query);
 	writer->counters->rows = -1;

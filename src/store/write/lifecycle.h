@@ -6,19 +6,19 @@
 
 #include "store/write/writer.h"
 
-/* Allocates memory, and determines the identity of this process; opens nothing. False: no memory. */
+/* Allocates memory, and finds this process's identity; opens nothing. False: no memory. */
 bool writer_init(struct writer *writer, bool (*give_up)(void *context), void *context);
 void writer_free(struct writer *writer);
 
 /* After a fork, because this is another process. */
 void writer_reset_identity(struct writer *writer);
 
-/* Returns the same as database_open(); `path` must stay valid while the file is open. */
+/* Returns the same as database_open(); the file uses `path` while it is open. */
 int writer_open(struct writer *writer, const char *path, const struct database_limits *limits, char **error);
 void writer_close(struct writer *writer, bool last);
 
-/* Detaches the open file from the writer, and lets another writer adopt it, because SQLite has already parsed
- * the schema, which takes longer than storing the records of a short process. */
+/* Detaches the open file; another writer adopts it, because SQLite has already parsed the schema, which takes
+ * longer than storing the records of a short process. */
 struct database writer_detach(struct writer *writer);
 void writer_adopt(struct writer *writer, const char *path, struct database database);
 

@@ -56,10 +56,10 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
 /* Counts the samples that the ring has dropped since the last call. */
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
-/* Whether losses are missing in the file. */
+/* Whether the file lacks losses. */
 bool losses_are_pending(const struct losses *losses);
 
-/* Adds the losses of `from` that are missing in the file. */
+/* Adds the losses of `from` that the file lacks. */
 void losses_add_waiting(struct losses *to, const struct losses *from);
 
 /* Inside a transaction: writes the missing losses; losses_stored() follows the commit. SQLITE_OK or the

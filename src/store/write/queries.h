@@ -36,7 +36,7 @@ struct batch_query {
 	int64_t cpu_time_ns;
 	int64_t labels, context;              /* of its first sample that has them */
 	const struct start_record *start;     /* NULL: none */
-	const struct start_record *seen_open; /* NULL: the flusher did not see it open */
+	const struct start_record *seen_open; /* NULL: none by the flusher */
 	const struct query_record *end;       /* NULL: none, because it continues */
 	struct query_texts texts;             /* of the end */
 	int64_t left; /* the statement that an earlier batch's start published; 0: none, or the same */
@@ -69,7 +69,7 @@ void query_writer_forget(struct query_writer *queries);
 /* Forgets the rows up to `removed` that are no longer in the file. */
 void query_writer_forget_removed(struct writer *writer, int64_t removed);
 
-/* Limits the remembered queries at the beginning of a batch. */
+/* Limits the remembered queries before a batch. */
 void queries_begin_batch(struct query_writer *queries);
 
 /* The query's row, which may be written only at the batch's end, and in `*entry` its index in the batch. > 0,
@@ -79,8 +79,7 @@ int64_t intern_query(struct writer *writer, struct query_key key, uint32_t *entr
 /* The entry of an interned query; NULL: no memory for it. */
 struct known_query *intern_known_query(const struct writer *writer, struct query_key key);
 
-/* Extends the query's time range, because the batch has data of it at these times. index: its entry; beyond
- * all entries: none. */
+/* The batch has data of a query at these times. index: its entry; beyond them all: none. */
 void queries_widen(struct query_writer *queries, uint32_t index, int64_t first_ns, int64_t last_ns);
 
 /* The row of a query that another record names, without text if it has no record of its own. 0: the key is

@@ -56,7 +56,7 @@ static int64_t find_outer_query(struct writer *writer, struct query_key query, c
 	return row;
 }
 
-/* Finds the rows of the query and of its enclosing queries. SQLITE_OK or the error. */
+/* The rows of the query and of its enclosing ones. SQLITE_OK or the error. */
 static int find_queries(struct writer *writer, struct query_key query, struct query_key initial,
                         struct query_key parent, const struct time_range *times, struct query_rows *rows,
                         uint32_t *entry)
@@ -354,7 +354,7 @@ static int write_open(struct writer *writer, const struct batch_query *entry)
 	return code;
 }
 
-/* Whether the process itself has stored the query, with the whole text, which may be cut in memory. */
+/* Whether the process itself stored the query, with the whole text; memory may have cut it. */
 static bool is_stored(struct writer *writer, const struct batch_query *entry)
 {
 	return writer->other && entry->start->open_until_ns && !entry->is_new &&

@@ -222,7 +222,7 @@ static int remove_queries(struct writer *writer, const struct cut *cut)
 	"DELETE FROM batches WHERE id < coalesce((SELECT id FROM batches WHERE last_ns >= ?1"                \
 	" ORDER BY id LIMIT 1), (SELECT max(id) FROM batches))"
 
-/* Removes from tables with a time of their own, except queries. */
+/* From tables with a time of their own, except queries. */
 static int remove_times(struct writer *writer, struct cut *cut, uint64_t *removed)
 {
 	static const char *const sql[] = {

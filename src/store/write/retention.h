@@ -12,7 +12,7 @@
 /* Smaller limits count as this one, because the empty schema needs some space. */
 #define RETENTION_MIN_BYTES (512 * 1024)
 
-/* The size that the write-ahead log may reach within the limit; max_bytes 0: no limit. */
+/* The log's size within the limit; max_bytes 0: no limit. */
 int64_t retention_wal_bytes(int64_t max_bytes);
 
 /* The most that one batch may write, so that it alone cannot exceed the limit. */

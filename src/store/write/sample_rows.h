@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a batch's samples. They are gathered from records, and written in the order of time, which is
- * the order of their table.
+ * The rows of a batch's samples, gathered from their records, and written in the order of time, as in their
+ * table.
  */
 #pragma once
 

@@ -28,7 +28,7 @@ struct span_row {
 
 struct span_row_writer {
 	VECTOR(struct span_row) rows; /* of the batch, not written yet */
-	VECTOR(char) text;            /* of these rows, and of the next one */
+	VECTOR(char) text;            /* of these, and of the next one */
 	int64_t newest_row;           /* in the file; -1: not known */
 	int64_t emptied_row;          /* in the file, to be removed; 0: none */
 	struct {
@@ -42,24 +42,21 @@ void span_row_writer_free(struct span_row_writer *rows);
 /* The waiting rows, as a virtual table; its data is the struct writer. */
 extern const struct made_table span_rows_to_write;
 
-/* Inside a transaction, like the next function: the id of the next row, > 0; otherwise minus SQLite's
- * code. */
+/* Both inside a transaction: the id of the next row, > 0; otherwise minus SQLite's code. */
 int64_t span_rows_next(struct writer *writer);
 
-/* Adds a row with these numbers, whose `spans` is the writer's span_rows.text from `text` on. Returns its
- * id. */
+/* Adds a row: `numbers`, and as `spans` the writer's span_rows.text from `text` on. Returns its id. */
 int64_t span_rows_add(struct writer *writer, const int64_t numbers[SPAN_ROW_NUMBERS], size_t text);
 
-/* Writes the waiting rows, before the table is read or changed, and before the commit. Clears
- * span_rows.text. */
+/* Writes them, before the table is read or changed, and before the commit. Clears span_rows.text. */
 int span_rows_write(struct writer *writer);
 
-/* Writes the waiting rows, and removes the rows of the trace with their notes, except those that also belong
- * to other traces. The numbers of rows only grow. */
+/* Writes them, and removes the rows of the trace with their notes, except those that also belong to other
+ * traces. The numbers of rows only grow. */
 int span_rows_remove(struct writer *writer, const struct span_link *trace);
 
-/* Writes the waiting rows if there are many. */
+/* Writes them if there are many. */
 int span_rows_bound(struct writer *writer);
 
-/* Clears the waiting rows at the beginning of a transaction. */
+/* Drops them when a transaction begins. */
 void span_rows_clear(struct writer *writer);

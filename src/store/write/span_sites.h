@@ -23,8 +23,7 @@ struct span_site_writer {
 extern const struct span_site_writer span_site_writer_new;
 void span_site_writer_free(struct span_site_writer *sites);
 
-/* The first one forgets the rows of all sites; the second one, only of statements' sites, which retention may
- * have removed. */
+/* The second one forgets only statements' sites, which retention may have removed. */
 void span_site_writer_forget(struct span_site_writer *sites);
 void span_site_writer_forget_statements(struct span_site_writer *sites);
 

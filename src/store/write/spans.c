@@ -57,7 +57,7 @@ static bool put_bytes(struct writer *writer, const char *bytes, size_t size)
 
 #define NUMBER_MAX 24 /* characters, and a comma; three words */
 
-/* Copies NUMBER_MAX bytes, for which the text has space, because a copy of fixed size needs no call. */
+/* Copies NUMBER_MAX bytes, for which there is room: a copy of fixed size is not a call. */
 static void put_number(struct writer *writer, int64_t number)
 {
 	char digits[2 * NUMBER_MAX], *at = digits + NUMBER_MAX;
@@ -107,7 +107,7 @@ static void add_up_span(struct batch_sums *sums, const struct span_batch *batch,
 	sums->waits += entry_is_wait(entry);
 }
 
-/* False: it was not written by a thread under queryprof. */
+/* False: no thread under queryprof wrote it. */
 static bool read_batch(const struct span_batch *batch, size_t size, struct batch_sums *sums)
 {
 	size_t rest;
@@ -437,7 +437,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 
 int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *left)
 {
-	/* The size is measured on the oldest rows, because a row may contain one span or a thousand. */
+	/* The oldest rows show the size: a row may be a span or a thousand. */
 	int64_t size = BATCH_BYTES + writer_ask_sql(writer,
 	                                            "SELECT avg(length(spans)) FROM (SELECT spans FROM"
 	                                            " span_batches ORDER BY id LIMIT 16)",
@@ -451,8 +451,7 @@ int spans_remove(struct writer *writer, int64_t time_ns, int64_t bytes, bool *le
 	if (!code)
 		code = writer_run_sql(writer, "DELETE FROM span_batches WHERE id IN " OLDEST, time_ns,
 		                      batches);
-	/* Removes the waits of removed rows, approximately: the oldest rows began first, except across
-	 * threads. */
+	/* Those of removed rows, approximately: the oldest rows began first, except across threads. */
 	if (!code)
 		code = writer_run_sql(
 			writer,

@@ -27,7 +27,7 @@ struct span_writer {
 extern const struct span_writer span_writer_new;
 void span_writer_free(struct span_writer *spans);
 
-/* Stores a record inside a transaction. SQLITE_OK or the error. */
+/* Inside a transaction. SQLITE_OK or the error. */
 int spans_add(struct writer *writer, const void *record, size_t size);
 
 /* The number of spans in a record, for the counter of lost spans. */

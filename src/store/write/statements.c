@@ -111,7 +111,7 @@ static int write_statement(void *context, const struct statement_stats *stats)
 	STATEMENT_COLUMNS(BIND, BIND, BIND_PART, BIND_LEAST, BIND, STATEMENTS_NOTHING)
 	/* clang-format on */
 	if (writer->counters->rows >= 0)
-		writer->counters->rows++; /* an upper limit, because the row may exist */
+		writer->counters->rows++; /* at most, because the row may exist */
 	code = writer_run(writer, add);
 	if (!code)
 		code = write_part(writer, stats, statement);

@@ -32,9 +32,9 @@ int statements_write(struct writer *writer);
 int statements_write_other(struct writer *writer, const void *memory, size_t size,
                            struct statement_reading *reading);
 
-/* The number of rows of statements, without "(other)". */
+/* The rows of statements, without "(other)". */
 int64_t statements_count(const struct writer *writer);
 
-/* Inside a transaction: merges the `count` least used statements into "(other)", one row for each program.
- * SQLITE_OK or the error. */
+/* Inside a transaction: the `count` least used become part of "(other)", one for each program. SQLITE_OK or
+ * the error. */
 int statements_fold(struct writer *writer, int64_t count);

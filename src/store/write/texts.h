@@ -26,8 +26,8 @@ extern const struct text_writer text_writer_new;
 int64_t intern_statement(struct writer *writer, const char *text, size_t size, bool is_cut, bool stays,
                          uint64_t shape);
 
-/* Removes a statement's row that was added without `stays`, if nothing names it. The batch's rows must be
- * written. SQLITE_OK or the error. */
+/* Removes a statement's row that need not stay, if nothing names it. The batch's rows are written. SQLITE_OK
+ * or the error. */
 int intern_remove_unused(struct writer *writer, int64_t statement);
 
 /* text: version, a space, path. Row 0 for no text. */

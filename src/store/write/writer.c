@@ -64,7 +64,7 @@ int64_t writer_number(struct writer *writer, struct prepared *prepared)
 	return number;
 }
 
-/* Finds or prepares the statement, and binds its parameters. SQLITE_OK or the error. */
+/* Prepares it if necessary, and binds. SQLITE_OK or the error. */
 static int find_kept(struct writer *writer, const char *sql, int64_t a, int64_t b, sqlite3_stmt **statement)
 {
 	struct kept_statement *kept = writer->kept.items;

@@ -59,7 +59,7 @@ struct writer {
 		struct prepared begin, commit, rollback, state, add_batch, begin_epoch;
 	} sql;
 
-	/* The kinds of rows: each part has its statements, its tables of rows and a file of its own. */
+	/* The kinds of rows: each part has its statements, its tables of rows and its file. */
 	struct writer_parts *parts;
 	struct thread_writer *threads;
 	struct stack_writer *stacks;
@@ -111,8 +111,8 @@ void writer_roll_back(struct writer *writer);
  * commit. */
 int writer_end(struct writer *writer, int code);
 
-/* Prepares the statement if necessary, and begins to bind its parameters. A statement that cannot be prepared
- * takes no values; the call that runs it returns the error. */
+/* Prepares it if necessary, and begins to bind its parameters. A statement that cannot be prepared takes no
+ * values; running it returns the error. */
 struct prepared *writer_bind(struct writer *writer, struct prepared *prepared);
 
 /* Runs a statement without rows and resets it. SQLITE_OK or the error. */
