@@ -80,7 +80,8 @@ static void expect_cpu_time(sqlite3 *db, const char *mark, uint64_t inside)
 
 	printf("%s: %.2f ms inside, cpu_time_ns %.2f ms, sampled %.2f ms\n", mark, (double)inside / 1e6,
 	       (double)logged / 1e6, (double)sampled / 1e6);
-	assert_true((double)logged >= 0.999 * (double)inside);
+	/* The first call on a thread begins its sampling before it begins the query: some 0.1 ms for each. */
+	assert_true((double)logged >= 0.999 * (double)inside - 2e6);
 	assert_true((double)logged <= 1.03 * (double)inside + 2e6);
 	assert_true((double)sampled > 0.85 * (double)inside && (double)sampled < 1.15 * (double)inside);
 }
