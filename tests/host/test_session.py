@@ -97,7 +97,7 @@ SELECT value FROM system.settings WHERE name = 'query_profiler_cpu_time_period_n
 """)
         self.assertIn("query_profiler_cpu_time_period_ns", err)
         self.assertIn("= 5", err)
-        self.assertIn("10000", err, "says what is allowed")
+        self.assertIn("10us", err, "says what is allowed")
         self.assertIn("10000000", out, "the default is still in force")
 
 
