@@ -204,6 +204,20 @@ class PageIo(Recording):
             self.check(mode, page_size, "NONE", "DELETE FROM asset WHERE id % 3 = 0", "INSERT INTO pair SELECT 'z' || id, b FROM asset",
                        "DROP TABLE words", "CREATE TABLE made AS SELECT * FROM asset")
 
+    def test_index_on_the_heap(self):
+        """With locking_mode=EXCLUSIVE there is no file -shm, and none is made."""
+        done = self.record(PYTHON, "-c", """
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.executescript("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA cache_size=5; CREATE TABLE t(x); BEGIN")
+db.executemany("INSERT INTO t VALUES (?)", [("x" * 2000,)] * 200)
+db.execute("COMMIT")
+print(db.execute("SELECT count(*) FROM t").fetchall(), os.path.exists(sys.argv[1] + "-shm"))
+""", os.path.join(self.folder, "heap.db"))
+        self.assertEqual(done.stdout, "[(200,)] False\n", self.seen)
+        # The SELECT has read what the INSERTs have written.
+        self.assertGreater(self.rows("SELECT sum(wal_read_bytes) FROM page_io JOIN statement_stats USING (normalized_query_hash) WHERE query LIKE 'SELECT%'")[0][0], 0)
+
 
 if __name__ == "__main__":
     unittest.main()

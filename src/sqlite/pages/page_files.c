@@ -212,6 +212,16 @@ struct page_file *page_files_find(struct page_files *files, const struct page_ac
 #define BLOCK_FRAMES 4096u
 #define HEAD_WORDS 34u /* of the first block */
 
+/* With locking_mode=EXCLUSIVE, a connection may have the index on its heap. It takes no locks of the index
+ * then, and xShmMap would make the file -shm. */
+static bool has_mapped(const sqlite3_file *database_file)
+{
+	const struct lock_file *entry = lock_file_find(database_file);
+
+	return entry && lock_file_has_wal(entry) && database_file->pMethods &&
+	       database_file->pMethods->iVersion >= 2;
+}
+
 uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
 {
 	const uint32_t at = frame - 1 + HEAD_WORDS, number = at / BLOCK_FRAMES;
@@ -219,7 +229,7 @@ uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
 	sqlite3_file *file = wal->database_file;
 	volatile void *mapped = NULL;
 
-	if (!block && file && file->pMethods && file->pMethods->iVersion >= 2 && file->pMethods->xShmMap &&
+	if (!block && file && has_mapped(file) && file->pMethods->xShmMap &&
 	    !file->pMethods->xShmMap(file, (int)number, BLOCK_BYTES, 0, &mapped) && mapped) {
 		block = mapped;
 		if (number < WAL_BLOCKS)
