@@ -386,4 +386,26 @@ class Terminal(Recording):
         self.read_until("PROMPT> ")
 
 
+class TerminalGone(Recording):
+    """The kernel tells it only the leader of the session, which the program would be without the command."""
+
+    def test_hang_up(self):
+        path = self.file("program.py", """
+import os, signal, sys, time
+signal.signal(signal.SIGHUP, lambda number, frame: os._exit(5))
+print('here', flush=True)
+time.sleep(1000)
+""")
+        leader, terminal = pty.fork()
+        if not leader:
+            os.execv(QUERYPROF, self.arguments(PYTHON, path))
+        output = b""
+        while b"here\r\n" not in output:
+            output += os.read(terminal, 4096)
+        os.close(terminal)
+        with bounded("the command's end"):
+            status = os.waitpid(leader, 0)[1]
+        self.assertEqual(os.waitstatus_to_exitcode(status), 5)
+
+
 unittest.main()

@@ -246,8 +246,10 @@ static void pass_on(const siginfo_t *info)
 	/* First, because the witness also has the terminal's signals, and would attribute the next one to the
 	 * group. */
 	bool is_witnessed = has_witnessed(info->si_signo);
-	/* The kernel's come from the terminal, to the group. */
-	bool is_of_group = info->si_code > 0 || is_witnessed;
+	/* The kernel's are the terminal's, to the group; but it tells only the session's leader that the
+	 * terminal has gone. */
+	bool is_of_leader = info->si_signo == SIGHUP && getsid(0) == getpid();
+	bool is_of_group = (info->si_code > 0 && !is_of_leader) || is_witnessed;
 
 	/* A daemon has left the group. Without the command, it would be the group's leader, which cannot. */
 	if (is_of_group && getpgid(program) == getpgrp())
