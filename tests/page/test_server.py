@@ -392,6 +392,8 @@ class Recorded(Served):
         while "recorded" not in self.ask(found)[1]:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.1)
+        with open("/proc/%d/task/%d/children" % (recording.pid, recording.pid), encoding="ascii") as children:
+            self.assertEqual(len(children.read().split()), 1, "only the page's process is left")
         recording.send_signal(signal.SIGINT)
         self.assertEqual(recording.wait(SECONDS), 7)
         self.await_none(found)
@@ -402,6 +404,34 @@ class Recorded(Served):
 
     def test_command(self):
         self.check("live")
+
+    def test_terminated(self):
+        """Nobody is there who would press Ctrl-C."""
+        for number in signal.SIGTERM, signal.SIGHUP:
+            recording, found = self.begin("record", "--live", "-o", "ended.trace")
+            recording.send_signal(number)
+            self.assertEqual(recording.wait(SECONDS), -number)
+            self.await_none(found)
+
+    def test_attached(self):
+        """One Ctrl-C ends the recording, the next one the page."""
+        program = subprocess.Popen(["/usr/bin/python3", "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(program.communicate, "\n")
+        self.assertEqual(program.stdout.readline(), "begun\n")
+        recording = subprocess.Popen([QUERYPROF, "attach", "--live", "-o", os.path.join(self.folder, "attached.trace"), str(program.pid)],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        self.addCleanup(self.end, recording)
+        for line in recording.stderr:
+            if "attached to process" in line:
+                recording.send_signal(signal.SIGINT)
+            if "the page stays until Ctrl-C" in line:
+                break
+        else:
+            self.fail("it does not say that the page stays")
+        with self.assertRaises(subprocess.TimeoutExpired):
+            recording.wait(0.3)
+        recording.send_signal(signal.SIGINT)
+        self.assertEqual(recording.wait(SECONDS), 0)
 
     def test_killed(self):
         recording, found = self.begin("record", "--live", "-o", "two.trace")

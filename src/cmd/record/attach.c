@@ -180,14 +180,15 @@ static void attach_found(void *library, pid_t process)
 		(void)attach(process, library);
 }
 
-/* Waits until the processes end, the time is over, or a signal ends the command. */
-static void await_end(struct tree *tree, char *library, int signals, uint64_t limit_ns)
+/* Waits until the processes end, the time is over, or a signal ends the recording: that signal, or 0. */
+static int await_end(struct tree *tree, char *library, int signals, uint64_t limit_ns)
 {
 	const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	/* Without a pidfd, the process is polled. */
 	const int process_fd =
 		whole_tree ? -1 : (int)syscall(SYS_pidfd_open, tree->known.items[0].process, 0);
 	const uint64_t pause = whole_tree ? NS_PER_S : process_fd < 0 ? NS_PER_S / 10 : UINT64_MAX;
+	struct signalfd_siginfo signal = { .ssi_signo = 0 };
 	struct pollfd polled[] = { { .fd = signals, .events = POLLIN },
 		                   { .fd = process_fd, .events = POLLIN } };
 
@@ -202,11 +203,16 @@ static void await_end(struct tree *tree, char *library, int signals, uint64_t li
 			tree_search(tree, attach_found, library);
 		left = left < pause ? left : pause;
 		next = timespec_of_ns(left);
-		if (ppoll(polled, 2, left == UINT64_MAX ? NULL : &next, NULL) > 0)
-			break;
+		if (ppoll(polled, 2, left == UINT64_MAX ? NULL : &next, NULL) <= 0)
+			continue;
+		/* A signal that is not read would end the page, too. */
+		if (polled[0].revents && read(signals, &signal, sizeof(signal)) < 0)
+			signal.ssi_signo = 0;
+		break;
 	} while (tree_runs(tree));
 	if (process_fd >= 0)
 		close(process_fd);
+	return (int)signal.ssi_signo;
 }
 
 /* --- the command ---------------------------------------------------------------------------------- */
@@ -244,7 +250,7 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 	const struct kept kept = { getpid(), library };
 	struct tree tree = { .known = { 0 } };
 	struct keeper keeper;
-	int signals;
+	int signals, signal;
 	sigset_t ending;
 
 	(void)keeper_start(&keeper, true, detach_later, &kept);
@@ -267,7 +273,7 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 		return recording_undo(&recording, COMMAND_FAILED);
 	}
 	replaced_file_remove();
-	await_end(&tree, library, signals, limit_ns);
+	signal = await_end(&tree, library, signals, limit_ns);
 	tree_free(&tree);
 	detach(getpid(), library, 1);
 	keeper_dismiss(&keeper);
@@ -276,7 +282,7 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 	summary_print(&recording, NULL, 0);
 	explain_end();
 	rings_cancel();
-	recording_show();
+	recording_show(signal == SIGTERM || signal == SIGHUP);
 	return COMMAND_FINE;
 }
 

@@ -23,6 +23,8 @@ static _Noreturn void become(const char *const *argv, bool quiet, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setpgid(0, 0);
 	unsetenv("LD_PRELOAD");
+	/* Processes that have it are waited for. */
+	unsetenv("QUERYPROF_RECORD");
 	/* All signals may be blocked here. SIGTERM waits, because it may arrive before the process is ready.
 	 */
 	sigemptyset(&ending);

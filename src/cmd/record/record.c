@@ -72,7 +72,7 @@ static int run(int argc, char **argv)
 	summary_print(&recording, argv[0], status);
 	explain_end();
 	rings_go_on(explain_is_any_running, summary_embed_later);
-	recording_show();
+	recording_show(program_is_dismissed());
 	program_end_alike(status);
 }
 

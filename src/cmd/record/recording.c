@@ -277,9 +277,11 @@ int recording_begin(struct recording *recording)
 	return explain_begin() || !start_background(recording->path) ? COMMAND_FAILED : COMMAND_FINE;
 }
 
-void recording_show(void)
+void recording_show(bool is_dismissed)
 {
-	if (live)
+	if (is_dismissed)
+		background_end(BACKGROUND_LIVE);
+	else if (live)
 		complain("%s: the page stays until Ctrl-C", recording_command);
 	background_wait(BACKGROUND_LIVE);
 }

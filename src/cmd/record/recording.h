@@ -42,8 +42,9 @@ int recording_begin(struct recording *recording);
 /* Begins to store (see rings_watch()). */
 void recording_watch(const struct recording *recording);
 
-/* With --live: waits until the user has seen enough. */
-void recording_show(void);
+/* With --live: waits until the user has seen enough; not if a signal other than Ctrl-C has ended the
+ * recording. */
+void recording_show(bool is_dismissed);
 
 /* Removes the trace file, if it was made for this recording. */
 void recording_remove(const struct recording *recording);

@@ -303,6 +303,13 @@ static void stop_watching(void)
 	sigprocmask(SIG_SETMASK, &inherited.blocked, NULL);
 }
 
+static bool is_dismissed;
+
+bool program_is_dismissed(void)
+{
+	return is_dismissed;
+}
+
 int program_wait(void)
 {
 	int status = 0;
@@ -311,8 +318,10 @@ int program_wait(void)
 
 	sigfillset(&all);
 	while (!poll_status(&status))
-		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD && is_to_be_passed_on(&info))
+		if (sigwaitinfo(&all, &info) > 0 && info.si_signo != SIGCHLD && is_to_be_passed_on(&info)) {
+			is_dismissed |= info.si_signo == SIGTERM || info.si_signo == SIGHUP;
 			pass_on(&info);
+		}
 	stop_watching();
 	return status;
 }

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* A file that grows too large would end the command by SIGXFSZ. If it is ignored, the write fails and the
  * command reports it. The program gets the original action. Before program_start(). */
 void program_ignore_file_size(void);
@@ -20,6 +22,9 @@ int program_start(char **argv);
 
 /* Waits until it ends. Returns the status of waitpid(). */
 int program_wait(void);
+
+/* Whether SIGTERM or SIGHUP came meanwhile. Then nobody may be there to end the command. */
+bool program_is_dismissed(void);
 
 /* Its process id, and the name that the process had at its end ("": not known). */
 int program_process(void);
