@@ -60,7 +60,7 @@ LINES = {
 }
 ELSEWHERE = {"limit", "format", "help"}
 # They read no runs, or a file as a whole.
-OTHER_COMMANDS = {"record", "attach", "check", "advise", "analyze", "top", "dump", "live", "push", "pull", "embed", "sql", "mcp"}
+OTHER_COMMANDS = {"record", "attach", "check", "advise", "analyze", "top", "dump", "live", "push", "pull", "embed", "sql", "mcp", "pages"}
 # The tools of mcp, with arguments: each prints what its command does.
 TOOLS = (("top_statements", {"limit": 2, "like": "orders"}, ("queries", "--limit", "2", "--like", "orders")),
          ("top_statements", {"limit": 1, "by": "cpu"}, ("queries", "--limit", "1", "--by", "cpu")),
