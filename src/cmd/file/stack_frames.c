@@ -340,8 +340,7 @@ static void stack_shape(sqlite3_context *context, int argc, sqlite3_value **argv
 		sqlite3_result_int64(context, (int64_t)hash_end(shape.hash).first);
 }
 
-/* The nearest frame of the program. If SQLite's function of the same module called it, it belongs to
- * SQLite. */
+/* The nearest frame of the program. If SQLite's function of the same module called it, it is SQLite's. */
 static bool find_caller(void *context, struct known_line *known)
 {
 	struct known_line **caller = context;
