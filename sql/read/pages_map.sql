@@ -14,7 +14,7 @@ cells AS MATERIALIZED (
 	FROM temp.page_rows AS r JOIN shown AS t ON t.database = r.database AND t.btree = r.btree AND (t.btree <> '' OR t.kind = r.kind) JOIN bounds AS b
 	GROUP BY 1, 2),
 most AS MATERIALIZED (SELECT max(max(bytes), 1) AS bytes FROM cells)
-SELECT t.what,
+SELECT t.what || iif((SELECT count(*) FROM temp.page_databases) > 1, ' in ' || fileName(t.database), '') AS what,
        rtrim((SELECT group_concat(coalesce((SELECT iif(c.bytes = 0, ' ', substr('▁▂▃▄▅▆▇█', 1 + min(7, c.bytes * 8 / m.bytes), 1))
                                       FROM cells AS c, most AS m WHERE c.tree = t.tree AND c.i = n.i), ' '), '')
         FROM (SELECT i FROM numbers ORDER BY i) AS n)) AS blocks,

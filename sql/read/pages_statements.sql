@@ -8,8 +8,9 @@ counted AS MATERIALIZED (
 	SELECT normalized_query_hash AS hash, sum(calls) AS calls, sum(rows) AS rows FROM statement_counters WHERE normalized_query_hash <> 0 GROUP BY 1),
 all_bytes AS MATERIALIZED (SELECT max(sum(bytes_read + bytes_written), 1) AS bytes FROM temp.page_databases),
 largest AS MATERIALIZED (
-	SELECT hash, group_concat(printf('%.0f %% ', 100.0 * bytes / whole) || what, ', ') AS trees
-	FROM (SELECT r.hash AS hash, t.what AS what, sum(r.bytes_written) AS bytes, sum(sum(r.bytes_written)) OVER (PARTITION BY r.hash) AS whole,
+	SELECT hash, group_concat(printf('%.0f %% ', 100.0 * bytes / whole) || what || in_file, ', ') AS trees
+	FROM (SELECT r.hash AS hash, t.what AS what,
+	             iif((SELECT count(*) FROM temp.page_databases) > 1, ' in ' || fileName(t.database), '') AS in_file, sum(r.bytes_written) AS bytes, sum(sum(r.bytes_written)) OVER (PARTITION BY r.hash) AS whole,
 	             row_number() OVER (PARTITION BY r.hash ORDER BY sum(r.bytes_written) DESC, t.what) AS place
 	      FROM temp.page_rows AS r JOIN temp.page_trees AS t ON t.database = r.database AND t.btree = r.btree AND (t.btree <> '' OR t.kind = r.kind)
 	      WHERE r.bytes_written > 0 GROUP BY r.hash, t.tree)

@@ -15,6 +15,7 @@ SELECT database || ': '
 FROM temp.page_databases AS d
 UNION ALL
 SELECT 'Index ' || btree || ' of ' || "table"
+       || iif((SELECT count(*) FROM temp.page_databases) > 1, ' in ' || fileName(database), '')
        || printf(': %.0f %% of all bytes written to %s, each of its pages %s; ', 100 * share, target,
                  iif(pages > 0, printf('%.*f times', iif(1.0 * writes / pages < 10, 1, 0), 1.0 * writes / pages), 'an unknown number of times'))
        || CASE WHEN is_automatic THEN 'it enforces UNIQUE or PRIMARY KEY'

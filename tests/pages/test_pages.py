@@ -139,5 +139,27 @@ class Pages(Recording):
             self.assertEqual(rows[name]["size_mb"], round(sizes[name] / 1e6, 3), name)
 
 
+class Databases(Recording):
+    def test_names(self):
+        """Of two databases with the same tables, each line tells which one it is about."""
+        done = self.record(PYTHON, "-c", """
+import sqlite3, sys
+for path in sys.argv[1:]:
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t(x)")
+    db.execute("CREATE INDEX i ON t(x)")
+    db.executemany("INSERT INTO t VALUES (?)", ((i,) for i in range(1000)))
+    db.commit()
+    db.close()
+""", *[os.path.join(self.folder, name) for name in ("one.db", "two.db")])
+        self.assertEqual(done.returncode, 0, self.seen)
+        done = subprocess.run([QUERYPROF, "pages", self.trace], capture_output=True, text=True, timeout=300, check=False)
+        text = " ".join(done.stdout.split())
+        for name in "one.db", "two.db":
+            self.assertIn("Index i of t in %s:" % name, text)
+            self.assertRegex(text, r"B-trees over time:.* table t in %s [▁▂▃▄▅▆▇█]" % name)
+            self.assertIn("50 %% journal in %s" % name, text)  # of the INSERTs
+
+
 if __name__ == "__main__":
     unittest.main()

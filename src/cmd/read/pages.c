@@ -141,7 +141,7 @@ static int select_rows(sqlite3 *db, const char *path)
 
 /* --- printing ------------------------------------------------------------------------------------- */
 
-#define NAMES_MAX 36
+#define NAMES_MAX 48
 
 /* Calls `print` for each row. COMMAND_FAILED after a complaint. */
 static int each_row(sqlite3 *db, const char *sql, const char *width,
@@ -231,8 +231,8 @@ static int read_file(sqlite3 *db, char **argv)
 	       trace_file_is_pulled(db) ? "a file from queryprof pull has no pages"
 	       : table || database || statement || since || until
 	               ? "no page that matches the options was read or written"
-	               : "no page of a database was read or written, or the setting query_profiler_page_io "
-	                 "was 0");
+	               : "no page of a database was read or written, the setting query_profiler_page_io "
+	                 "was 0, or an older queryprof made the file");
 	return COMMAND_FINE;
 }
 
