@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 LOG_CALLS = os.path.abspath(sys.argv.pop(2))
+PRELOADED = os.environ.get("LD_PRELOAD", "").split()  # of a build with a sanitizer
 from recording import *
 
 COUNTS = ("reads", "read_bytes", "wal_read_bytes", "writes", "wal_bytes", "database_bytes", "journal_bytes", "journal_read_bytes")
@@ -135,7 +136,7 @@ class PageIo(Recording):
             os.unlink(os.path.join(self.folder, name))
         calls = os.path.join(self.folder, "calls")
         done = self.record(PYTHON, self.file("host.py", HOST), mode, str(page_size), vacuum, *free, cwd=self.folder,
-                           env=dict(os.environ, LD_PRELOAD=LOG_CALLS, LOG_CALLS=LOG_CALLS, PAGE_CALLS=calls))
+                           env=dict(os.environ, LD_PRELOAD=":".join([*PRELOADED, LOG_CALLS]), LOG_CALLS=LOG_CALLS, PAGE_CALLS=calls))
         self.assertEqual(done.returncode, 0, self.seen)
         with open(os.path.join(self.folder, "owners"), encoding="utf-8") as file:
             texts, owners = json.load(file)
