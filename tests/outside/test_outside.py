@@ -154,7 +154,7 @@ class Sums(Outside):
         self.assert_close(self.sum("value", "trace_type = 'ProgramCPU' AND " + own), idle_cpu_ns, 4 * threads,
                           # Far more threads than processors: samples say 1 to 3 % more than the clock. Why is not known.
                           4 if threads > 8 else 1)
-        inside = self.sum("cpu_time_ns", "query LIKE 'INSERT%'", "query_log")
+        inside = self.sum("cpu_time_ns", "query LIKE 'INSERT%' OR query = 'COMMIT'", "query_log")
         self.assertLess(abs(cpu_ns - idle_cpu_ns - inside), cpu_ns / 100 + 4 * threads * 1e6)
         waited = self.sum("value", "trace_type = 'ProgramOffCPU' AND " + own)
         # These run inside the transactions.
