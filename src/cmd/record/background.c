@@ -25,8 +25,7 @@ static _Noreturn void become(const char *const *argv, bool quiet, pid_t parent)
 	unsetenv("LD_PRELOAD");
 	/* Processes that have it are waited for. */
 	unsetenv("QUERYPROF_RECORD");
-	/* All signals may be blocked here. SIGTERM waits, because it may arrive before the process is ready.
-	 */
+	/* All signals may be blocked here. SIGTERM waits, because it may come before the process is ready. */
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGTERM);
 	sigprocmask(SIG_SETMASK, &ending, NULL);
@@ -76,9 +75,12 @@ void background_wait(enum background which)
 	sigaddset(&awaited, SIGQUIT);
 	sigaddset(&awaited, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &awaited, NULL);
-	while (processes[which] && waitpid(processes[which], NULL, WNOHANG) == 0)
-		if (sigwaitinfo(&awaited, NULL) != SIGCHLD && errno != EINTR)
+	while (processes[which] && waitpid(processes[which], NULL, WNOHANG) == 0) {
+		const int signal = sigwaitinfo(&awaited, NULL);
+
+		if (signal > 0 && signal != SIGCHLD)
 			end(which, SIGTERM);
+	}
 	processes[which] = 0;
 }
 
