@@ -141,7 +141,7 @@ static bool read_wal(struct walk *walk)
 /* --- owners ----------------------------------------------------------------------------------------- */
 
 /* False: the page has an owner already, or does not exist. */
-static bool own(struct walk *walk, uint32_t number, int32_t owner)
+static bool set_owner(struct walk *walk, uint32_t number, int32_t owner)
 {
 	if (!number || number > walk->page_count || walk->owners[number] != OWNER_UNKNOWN)
 		return false;
@@ -151,18 +151,18 @@ static bool own(struct walk *walk, uint32_t number, int32_t owner)
 }
 
 /* A tree is named by its index, because the schema's rows add to the vector. */
-static bool take(struct walk *walk, size_t tree, uint32_t number)
+static bool add_page(struct walk *walk, size_t tree, uint32_t number)
 {
-	const bool is_new = own(walk, number, (int32_t)tree + 1);
+	const bool is_new = set_owner(walk, number, (int32_t)tree + 1);
 
 	walk->trees.items[tree].pages += is_new;
 	return is_new;
 }
 
-/* Takes the pages of a chain until one has an owner, which also ends a cycle. */
-static void take_chain(struct walk *walk, size_t tree, uint32_t first, uint8_t *bytes)
+/* Adds the pages of a chain until one has an owner, which also ends a cycle. */
+static void add_chain(struct walk *walk, size_t tree, uint32_t first, uint8_t *bytes)
 {
-	for (uint32_t number = first; take(walk, tree, number);) {
+	for (uint32_t number = first; add_page(walk, tree, number);) {
 		if (!read_page(walk, number, bytes))
 			return;
 		number = btree_page_next(bytes);
@@ -170,17 +170,18 @@ static void take_chain(struct walk *walk, size_t tree, uint32_t first, uint8_t *
 }
 
 /* How a tree is walked. */
-struct way {
+struct traversal {
 	bool reads_leaves;
 	int leaf_depth; /* -1: not known yet */
-	void (*take_row)(struct walk *walk, const struct btree_cell *cell);
+	void (*visit_row)(struct walk *walk, const struct btree_cell *cell);
 };
 
-static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth, struct way *way);
+static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth,
+                      struct traversal *traversal);
 
 /* Follows the links of a page. */
 static void walk_links(struct walk *walk, size_t tree, const struct btree_page *page, int depth,
-                       struct way *way)
+                       struct traversal *traversal)
 {
 	struct page_links links;
 	uint32_t number;
@@ -189,40 +190,40 @@ static void walk_links(struct walk *walk, size_t tree, const struct btree_page *
 	btree_page_begin_links(&links, page);
 	while (btree_page_next_link(&links, &number, &is_overflow)) {
 		if (is_overflow)
-			take_chain(walk, tree, number, walk->pages[DEPTH_MAX + 1]);
-		else if (depth + 1 == way->leaf_depth && !way->reads_leaves)
-			take(walk, tree, number);
+			add_chain(walk, tree, number, walk->pages[DEPTH_MAX + 1]);
+		else if (depth + 1 == traversal->leaf_depth && !traversal->reads_leaves)
+			add_page(walk, tree, number);
 		else
-			walk_tree(walk, tree, number, depth + 1, way);
+			walk_tree(walk, tree, number, depth + 1, traversal);
 	}
 }
 
-static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth, struct way *way)
+static void walk_tree(struct walk *walk, size_t tree, uint32_t number, int depth, struct traversal *traversal)
 {
 	uint8_t *bytes = walk->pages[depth];
 	struct btree_page page;
 	struct btree_cell cell;
 
 	/* Leaves that are read for their overflow pages have owners already. */
-	if (depth >= DEPTH_MAX || (!take(walk, tree, number) && !way->reads_leaves))
+	if (depth >= DEPTH_MAX || (!add_page(walk, tree, number) && !traversal->reads_leaves))
 		return;
 	if (!read_page(walk, number, bytes) || !btree_page_read(&page, bytes, walk->header.layout, number))
 		return;
 	if (!btree_page_is_interior(&page))
-		way->leaf_depth = depth;
+		traversal->leaf_depth = depth;
 	walk->trees.items[tree].is_index = page.kind == BTREE_LEAF_INDEX || page.kind == BTREE_INTERIOR_INDEX;
-	walk_links(walk, tree, &page, depth, way);
-	for (uint32_t i = 0; way->take_row && i < page.cell_count; i++)
+	walk_links(walk, tree, &page, depth, traversal);
+	for (uint32_t i = 0; traversal->visit_row && i < page.cell_count; i++)
 		if (btree_page_read_cell(&page, i, &cell) && cell.payload)
-			way->take_row(walk, &cell);
+			traversal->visit_row(walk, &cell);
 }
 
 static void walk_all_trees(struct walk *walk, bool reads_leaves)
 {
 	for (size_t i = 1; i < walk->trees.count && !walk->stopped; i++) {
-		struct way way = { .reads_leaves = reads_leaves, .leaf_depth = -1 };
+		struct traversal traversal = { .reads_leaves = reads_leaves, .leaf_depth = -1 };
 
-		walk_tree(walk, i, walk->trees.items[i].root, 0, &way);
+		walk_tree(walk, i, walk->trees.items[i].root, 0, &traversal);
 	}
 }
 
@@ -266,7 +267,7 @@ static size_t whole_payload(struct walk *walk, const struct btree_cell *cell, ui
 	return size;
 }
 
-static void take_schema_row(struct walk *walk, const struct btree_cell *cell)
+static void add_schema_row(struct walk *walk, const struct btree_cell *cell)
 {
 	uint8_t payload[4096];
 	const size_t size = whole_payload(walk, cell, payload, sizeof(payload));
@@ -292,7 +293,7 @@ static bool walk_schema(struct walk *walk)
 		                     .type = SCHEMA_TABLE,
 		                     .name = strdup("sqlite_schema"),
 		                     .table = strdup("sqlite_schema") };
-	struct way way = { .reads_leaves = true, .leaf_depth = -1, .take_row = take_schema_row };
+	struct traversal traversal = { .reads_leaves = true, .leaf_depth = -1, .visit_row = add_schema_row };
 
 	struct database_header newer;
 
@@ -303,7 +304,7 @@ static bool walk_schema(struct walk *walk)
 		walk->header = newer;
 	if (!schema.name || !schema.table || !vector_push(&walk->trees, schema))
 		return false;
-	walk_tree(walk, 0, 1, 0, &way);
+	walk_tree(walk, 0, 1, 0, &traversal);
 	return true;
 }
 
@@ -313,12 +314,12 @@ static void walk_freelist(struct walk *walk)
 {
 	uint8_t *bytes = walk->pages[0];
 
-	for (uint32_t trunk = walk->header.first_trunk; own(walk, trunk, OWNER_FREE);) {
+	for (uint32_t trunk = walk->header.first_trunk; set_owner(walk, trunk, OWNER_FREE);) {
 		if (!read_page(walk, trunk, bytes))
 			return;
 		for (uint32_t i = 0, count = btree_page_free_count(bytes, walk->header.layout); i < count;
 		     i++)
-			own(walk, btree_page_free_leaf(bytes, i), OWNER_FREE);
+			set_owner(walk, btree_page_free_leaf(bytes, i), OWNER_FREE);
 		trunk = btree_page_next(bytes);
 	}
 }
@@ -338,7 +339,7 @@ static void walk_pointer_map(struct walk *walk)
 		before = walk->known;
 		for (uint32_t number = 2; number <= walk->page_count && !walk->stopped; number++) {
 			if (btree_page_map_of(number, layout) == number)
-				own(walk, number, OWNER_MAP);
+				set_owner(walk, number, OWNER_MAP);
 			if (walk->owners[number] != OWNER_UNKNOWN || !btree_page_map_of(number, layout))
 				continue;
 			if (map != btree_page_map_of(number, layout)) {
@@ -349,7 +350,7 @@ static void walk_pointer_map(struct walk *walk)
 			if (btree_page_read_pointer(bytes, layout, map, number, &entry) &&
 			    (entry.type == POINTER_OVERFLOW || entry.type == POINTER_OVERFLOW_REST) &&
 			    entry.parent <= walk->page_count && walk->owners[entry.parent] > 0)
-				take(walk, (size_t)walk->owners[entry.parent] - 1, number);
+				add_page(walk, (size_t)walk->owners[entry.parent] - 1, number);
 		}
 	} while (walk->known > before);
 }

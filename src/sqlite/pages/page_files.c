@@ -26,7 +26,7 @@ static struct page_database *take_place(struct page_files *files)
 		struct page_database *database = files->databases[i];
 
 		if (!database)
-			return files->databases[i] = page_memory_take(sizeof(*database));
+			return files->databases[i] = page_memory_allocate(sizeof(*database));
 		if (!database->files && !__atomic_load_n(&database->sums, __ATOMIC_ACQUIRE))
 			unused = &files->databases[i];
 	}

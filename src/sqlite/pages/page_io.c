@@ -262,7 +262,7 @@ static bool may_be_known(const struct page_event *event)
 static bool grow(struct page_io *io)
 {
 	struct page_event *more =
-		io->room < EVENTS_MOST ? page_memory_take(EVENTS_MOST * sizeof(*more)) : NULL;
+		io->room < EVENTS_MOST ? page_memory_allocate(EVENTS_MOST * sizeof(*more)) : NULL;
 
 	if (!more)
 		return false;
@@ -365,7 +365,7 @@ static void begin(struct page_io *io)
 
 static struct page_io *make_io(struct thread *thread)
 {
-	struct page_io *made = page_memory_take(sizeof(*made));
+	struct page_io *made = page_memory_allocate(sizeof(*made));
 
 	if (made)
 		begin(made);

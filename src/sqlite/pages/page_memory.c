@@ -75,7 +75,7 @@ struct page_files *page_memory_known_files(void)
 	return here ? &here->files : NULL;
 }
 
-void *page_memory_take(size_t size)
+void *page_memory_allocate(size_t size)
 {
 	struct root *here = root_here();
 	void *taken = NULL;

@@ -22,4 +22,4 @@ struct page_files *page_memory_files(void);
 struct page_files *page_memory_known_files(void);
 
 /* A multiple of 64 bytes, aligned to as many. NULL: no more. Any thread. */
-void *page_memory_take(size_t size);
+void *page_memory_allocate(size_t size);

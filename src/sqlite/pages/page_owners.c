@@ -50,7 +50,7 @@ static uint32_t *make_word(struct page_owners *owners, uint32_t page)
 
 	if (!chunk || made)
 		return made ? &made[page % PAGES_IN_CHUNK] : NULL;
-	made = page_memory_take(PAGES_IN_CHUNK * sizeof(*made));
+	made = page_memory_allocate(PAGES_IN_CHUNK * sizeof(*made));
 	/* Another thread may have been quicker; then this one is lost. */
 	if (made &&
 	    !__atomic_compare_exchange_n(chunk, &none, made, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
@@ -123,7 +123,7 @@ static uint32_t add_btree(struct page_owners *owners, const struct page_btree *b
 	struct page_btree **block = &owners->btrees[number / BTREES_IN_BLOCK];
 
 	if (number >= BTREES_MOST ||
-	    (!*block && !(*block = page_memory_take(BTREES_IN_BLOCK * sizeof(**block)))))
+	    (!*block && !(*block = page_memory_allocate(BTREES_IN_BLOCK * sizeof(**block)))))
 		return 0;
 	(*block)[number % BTREES_IN_BLOCK] = *btree;
 	__atomic_store_n(&owners->btree_count, number, __ATOMIC_RELEASE);
