@@ -71,7 +71,7 @@ class Statements(Recording):
         between = duration - ns
         self.assertLess(all_of_it - inside, 1.001 * between, self.seen)
         self.assertLess(duration, 1.001 * all_of_it, self.seen)
-        reported = re.search(r"(?m)^between rows +([\d.]+) (ms|s)$", self.command("report", self.trace))
+        reported = re.search(r"(?m)^between rows +([\d.]+) (ms|s)$", self.command("report", self.trace, "WITH"))
         self.assertTrue(reported, self.seen)
         between_ms = float(reported[1]) * {"ms": 1, "s": 1000}[reported[2]]
         self.assertLess(abs(between_ms - between / 1e6), 0.01 * between_ms, self.seen)
