@@ -24,7 +24,6 @@ CPU_SECONDS = 20  # of some 0.1: for ThreadSanitizer and the like
 RESIDENT_KIB = 512 << 10  # of some 10 MiB
 # What a small file may take beyond the time and memory of the file without what is hostile in it.
 MORE_SECONDS, MORE_KIB = 2, 64 << 10
-SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
 
 
 def limit():

@@ -23,12 +23,10 @@ import unittest
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_file
-from tool import BUILD_ID, FIXTURE, QUERYPROF, SCHEMA, Tool, environment, main
+from tool import BUILD_ID, FIXTURE, QUERYPROF, SANITIZED, SCHEMA, Tool, environment, main
 
 # Longer than any test waits.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-
-SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
 
 # A shell's background job has it ignored, and so would have the command.
 signal.signal(signal.SIGINT, signal.default_int_handler)
