@@ -46,6 +46,21 @@ static uint64_t executed_cpu_until(const struct run *run, uint64_t cpu_now)
 	return run ? run->query.cpu_ns + query_since(run->query.entered_cpu_ns, cpu_now) : 0;
 }
 
+/* Other processes see it as open from now on. Release: who sees the number also sees the rest. */
+static void publish(struct transaction *transaction)
+{
+	__atomic_store_n(&transaction->state->number, transaction->open.number, __ATOMIC_RELEASE);
+}
+
+__attribute__((no_sanitize("thread"))) /* it knows no fences */
+static void
+withdraw(struct transaction *transaction)
+{
+	__atomic_store_n(&transaction->state->number, 0, __ATOMIC_RELAXED);
+	/* Before the state is overwritten. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 __attribute__((no_sanitize("thread"))) /* it knows no fences */
 static void
 begin(struct session *session, struct lock_file *file, const struct run *run)
@@ -81,8 +96,7 @@ begin(struct session *session, struct lock_file *file, const struct run *run)
 	outside_enter_transaction(thread_current, &transaction->open);
 	/* Relaxed: a thread that waits for it reports only the number. */
 	__atomic_store_n(&transaction->open.number, number, __ATOMIC_RELAXED);
-	/* Release: another process that sees the number also sees the rest. */
-	__atomic_store_n(&transaction->state->number, number, __ATOMIC_RELEASE);
+	publish(transaction);
 }
 
 static void begin_hold(struct lock_hold *hold)
@@ -148,9 +162,13 @@ void transaction_locks_change(struct session *session, unsigned before, unsigned
 	if (comes && !thread_current)
 		return;
 	if (comes >> HOLD_ANY & 1) {
+		const bool is_first = !transaction->state->holds[HOLD_ANY].files++;
+
 		/* A transaction that ended in this run continues: SQLite tries again after a refusal. */
-		if (!transaction->state->holds[HOLD_ANY].files++ && !transaction->open.has_ended)
+		if (is_first && !transaction->open.has_ended)
 			begin(session, file, run);
+		else if (is_first)
+			publish(transaction);
 		transaction->open.has_ended = false;
 	}
 	if (comes && (!transaction->state->path[0] || (comes >> HOLD_WRITE & 1 && !has_written(transaction))))
@@ -273,9 +291,7 @@ static void write_record(const struct session *session, const struct run *run, i
 	ring_commit(ring, record, RECORD_TRANSACTION);
 }
 
-__attribute__((no_sanitize("thread"))) /* it knows no fences */
-static void
-end(struct session *session, const struct run *run, int rc)
+static void end(struct session *session, const struct run *run, int rc)
 {
 	struct transaction *transaction = &session->transaction;
 
@@ -286,9 +302,7 @@ end(struct session *session, const struct run *run, int rc)
 		write_record(session, run, rc);
 	transaction->open.has_ended = false;
 	__atomic_store_n(&transaction->open.number, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&transaction->state->number, 0, __ATOMIC_RELAXED);
-	/* Before the state is overwritten. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	withdraw(transaction);
 }
 
 static void unlock(struct session *session, const struct run *run)
@@ -304,6 +318,8 @@ static void unlock(struct session *session, const struct run *run)
 	                                  ? cpu_now_ns(transaction->end_ns)
 	                                  : 0;
 	transaction->ended_in_cpu_ns = executed_cpu_until(run, transaction->end_cpu_ns);
+	/* It holds nothing, though the run may go on, and wait for a lock. */
+	withdraw(transaction);
 	/* The run knows how it ended; without a run it is unknown. */
 	transaction->open.has_ended = true;
 	if (!run)
