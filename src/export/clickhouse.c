@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#define FRAME_HEAD 25 /* check sum, method, both sizes */
+#define FRAME_HEAD 25 /* checksum, method, both sizes */
 #define ZSTD_LEVEL 1
 
 void bytes_put(struct bytes *bytes, const void *data, size_t size)

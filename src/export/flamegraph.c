@@ -218,7 +218,7 @@ static bool add_flamegraph(void *to, const struct export_sample *sample)
 
 /* --- the tree -------------------------------------------------------------------- */
 
-#define NODE_ROOT UINT32_MAX /* "no node": the parent of the root nodes */
+#define NODE_ROOT UINT32_MAX /* the parent of the root nodes */
 #define NODE_NO_MEMORY (UINT32_MAX - 1)
 
 static uint32_t find_node(struct writer *writer, uint32_t parent, uint32_t function)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions, for formats that ignore where in a function a stack is: one for each name and file, numbered
- * from 0 in their order.
+ * Functions, for formats that ignore the place within a function: one for each name and file, numbered from 0
+ * in the order of arrival.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 struct export_function {
 	const char *name;
-	const char *file;                   /* of the source; "" when it is not known */
-	const struct export_module *module; /* NULL: in none */
+	const char *file;                   /* of the source; "" if it is not known */
+	const struct export_module *module; /* NULL: not in a module */
 };
 
 /* Start with a zeroed struct. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples by statement: all runs of a statement together, which may be thousands. Queries that differ only in
+ * Samples by statement: all its runs, which may be thousands, are one group. Queries that differ only in
  * literals are one statement.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include "export/export.h"
 
 struct group {
-	char *name;    /* the first one's text, in one line and not too long */
+	char *name;    /* the first query's text in one line, shortened */
 	int64_t value; /* of all its samples */
 };
 
@@ -18,7 +18,7 @@ struct group {
 struct groups {
 	struct index index;
 	VECTOR(struct group) list;  /* by number */
-	VECTOR(uint32_t) of_labels; /* by their numbers: the group's, from 1; 0: not known yet */
+	VECTOR(uint32_t) of_labels; /* by the labels' number: the group's number, from 1; 0: not known yet */
 };
 
 #define GROUPS_NO_MEMORY INDEX_NONE
@@ -30,8 +30,7 @@ uint32_t groups_find(struct groups *groups, const struct export_labels *labels);
  * GROUPS_NO_MEMORY. */
 uint32_t groups_add(struct groups *groups, const struct export_sample *sample);
 
-/* The groups' numbers, the one with the largest value first; malloc'ed, NULL: no
- * memory. */
+/* The groups' numbers by descending value; malloc'ed. NULL: no memory. */
 uint32_t *groups_order(const struct groups *groups);
 
 void groups_free(struct groups *groups);

@@ -37,13 +37,13 @@ struct names {
 	VECTOR(struct frame_with_lines *) frames;
 	VECTOR(struct export_module *) modules;
 	VECTOR(struct export_stack *) stacks;
-	VECTOR(const struct export_frame *) read; /* of the stack that is being read */
+	VECTOR(const struct export_frame *) read; /* of the current stack */
 	/* By address, because consecutive stacks share most frames. */
 	struct {
 		uint64_t space_number, address;
 		const struct export_frame *frame;
 	} recent[RECENT];
-	uint32_t stacks_used, frames_used, modules_used; /* have numbers */
+	uint32_t stacks_used, frames_used, modules_used; /* the numbers that were assigned */
 };
 
 struct names *names_create(bool inlines)
@@ -163,7 +163,7 @@ static struct frame_with_lines *make_frame(struct names *names, uint64_t address
 	struct frame_with_lines *made;
 
 	if (!count)
-		count = 1; /* where it is */
+		count = 1; /* the place itself */
 	if (!names->inlines) {
 		first += count - 1;
 		count = 1;

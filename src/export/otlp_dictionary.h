@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary of OpenTelemetry's profiles: tables to which samples refer by number. Item 0 of each is
- * empty. An item is packed when it comes, so memory is that of what is written.
+ * The dictionary of OpenTelemetry's profiles: tables that samples refer to by number. Item 0 of each is
+ * empty. An item is packed when it arrives, so memory holds only packed items.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/vector.h"
 #include "export/export.h"
 
-/* By the number of the export's; 0: not written. */
+/* Indexed by the export's own number; 0: not written. */
 struct otlp_numbers {
 	VECTOR(int32_t) list;
 };
@@ -25,18 +25,18 @@ struct otlp_dictionary {
 	int32_t location_count, mapping_count, stack_count;
 };
 
-/* Writes the empty items, unless they are there. */
+/* Writes the empty items, if it has not yet. */
 void otlp_dictionary_begin(struct otlp_dictionary *dictionary);
 
-/* The numbers of items, which are written when they are new. An error is kept in `failed`. */
+/* The number of the item, which is written if it is new. An error is kept in `failed`. */
 int32_t otlp_dictionary_string(struct otlp_dictionary *dictionary, const char *text);
 int32_t otlp_dictionary_stack(struct otlp_dictionary *dictionary, const struct export_stack *stack);
 
-/* `text` NULL: a number. */
+/* `text` NULL: the value is a number. */
 int32_t otlp_dictionary_attribute(struct otlp_dictionary *dictionary, const char *key, const char *text,
                                   int64_t value, const char *unit);
 
-/* Of a span by its ids, see export_labels; 0 for "". */
+/* A span's link, by its ids (export_labels.link); 0 for "". */
 int32_t otlp_dictionary_link(struct otlp_dictionary *dictionary, const char *digits);
 
 void otlp_dictionary_free(struct otlp_dictionary *dictionary);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of protocol buffers, packed by hand: of messages of which there are millions.
+ * Fields of protocol buffers, packed by hand, for messages that occur millions of times.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Before a field of numbers, and before one of bytes, whose size follows. */
+/* Tag of a field that is a number, and of one that is bytes preceded by their size. */
 #define PROTOBUF_NUMBER(field) ((field) << 3)
 #define PROTOBUF_BYTES(field) ((field) << 3 | 2)
 

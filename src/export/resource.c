@@ -134,7 +134,7 @@ void resource_free(struct resource *resource)
 
 char *resource_label_name(const char *key)
 {
-	/* Names that begin with two of these belong to the server. */
+	/* Names that begin with two underscores are reserved for the server. */
 	bool has_letter = isalpha((unsigned char)key[0]);
 	char *name = text_format("%s%s", has_letter ? "" : "label_", key);
 

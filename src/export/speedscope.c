@@ -84,7 +84,7 @@ static bool write_stack(struct writer *writer, const struct export_stack *stack)
 	return true;
 }
 
-/* The unit's name in speedscope; a unit that it does not know is a plain number. */
+/* The unit's name in speedscope; "none" for a unit that it does not have. */
 static const char *unit_name(const char *unit)
 {
 	return strcmp(unit, UNIT_NS) == 0 ? "nanoseconds" : strcmp(unit, UNIT_BYTES) == 0 ? "bytes" : "none";
@@ -144,7 +144,7 @@ static bool write_file(struct writer *writer)
 		fine = write_profile(writer, order[i]);
 	}
 	fputs("],\n", writer->out);
-	/* Only now, all functions are known. */
+	/* All functions are known only now. */
 	write_functions(writer);
 	fputs("}\n", writer->out);
 	free(order);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sums of samples with the same stack and labels. There may be nearly as many sums as samples, so a sum is
- * small, and sums whose labels have ended can be flushed.
+ * small, and sums are flushed when their labels have ended.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct sum {
 
 /* Start with a zeroed struct. */
 struct sums {
-	struct tally rows;                          /* in the order in which they first came */
+	struct tally rows;                          /* in the order of arrival */
 	VECTOR(const struct export_stack *) stacks; /* by number */
 	VECTOR(const struct export_labels *) labels;
 	VECTOR(int64_t) last_ns; /* of the labels */
@@ -43,13 +43,13 @@ static inline const struct export_labels *sums_labels(const struct sums *sums, s
 	return sums->labels.items[sum.labels];
 }
 
-/* Passes on the sums whose labels have no sample from that time on (INT64_MAX: all), and forgets them.
- * by_stack: sums of a stack together, so that their common data is at hand and compresses well; otherwise
- * in their order of arrival. False: no memory, or `take` returned false. */
+/* Passes on the sums whose labels have no samples from that time on (INT64_MAX: all), and forgets them.
+ * by_stack: sums of one stack are adjacent, so common data is at hand and compresses well; otherwise in the
+ * order of arrival. False: no memory, or `take` returned false. */
 bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
                 bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context);
 
-/* Whether there is no sample from that time on that has labels with this last_ns. */
+/* Whether labels with this last_ns have no samples from that time on. */
 static inline bool sums_has_ended(int64_t last_ns, int64_t now_ns)
 {
 	return last_ns < now_ns || now_ns == INT64_MAX;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts as the formats take them.
+ * Writes texts and numbers as the formats need them.
  */
 #pragma once
 
 #include "base/json.h"
 
-/* Writes the text in JSON, with its quotation marks. The result may stand in a script of
- * an HTML page, too: it contains no "<". */
+/* Writes the text in JSON, with its quotation marks. The result contains no "<", so it can be part of a
+ * script in an HTML page. */
 static inline void export_write_text(FILE *out, const char *text)
 {
 	json_write_text(out, text, "<");
 }
 
-/* Writes the text, then the number. Tables have millions of them, and fprintf() takes longer than all else.
- */
+/* Writes the text, then the number. Tables have millions of them, and fprintf() would take most of the
+ * time. */
 static inline void export_write_number(FILE *out, const char *before, int64_t number)
 {
 	char digits[24], *at = digits + sizeof(digits);
