@@ -36,8 +36,8 @@ bool control_wait(struct waiting *waiting)
 	return waiting_goes_on(waiting, &store_control.changed, &store_control.lock);
 }
 
-/* control.h has the diagram. An event without a meaning in a state does not change it: a shutdown
- * may have overtaken a fork. */
+/* control.h has the diagram. An event that a state does not expect does not change it: a shutdown may have
+ * overtaken a fork. */
 REQUIRES(store_control.lock) static enum store_state state_after(enum store_event event)
 {
 	const enum store_state now = store_control.state;
@@ -85,7 +85,7 @@ void control_happens(enum store_event event)
 	debug_log(DEBUG_STORE, "state %s, file %s, error %s", names[state],
 	          store_control.open_path ? store_control.open_path : "none",
 	          store_control.error ? store_control.error : "none");
-	/* Relaxed: store_start() that reads an older state only takes the lock. */
+	/* Relaxed: if store_start() reads an older state, it only takes the lock unnecessarily. */
 	if ((state == STORE_READY) != (store_control.state == STORE_READY))
 		storing_await_first_record(state == STORE_READY);
 	__atomic_store_n(&store_control.state, state, __ATOMIC_RELAXED);
@@ -192,8 +192,8 @@ REQUIRES(store_control.lock) static int refuse_request(bool in_time, char **erro
 	return store_control.state == STORE_NONE ? QP_NOT_RUNNING : QP_STORE;
 }
 
-/* A flush that the flusher has not begun would be done after its caller has continued. A caller
- * that comes late finds a newer one begun, which belongs to another caller. */
+/* A flush that the flusher has not begun is cancelled: it would happen after its caller has continued. If a
+ * newer flush has begun, it belongs to another caller. */
 REQUIRES(store_control.lock) static void withdraw_request(uint64_t number)
 {
 	if (store_control.request_begun >= number)
@@ -250,7 +250,7 @@ uint64_t control_epoch(void)
 	return __atomic_load_n(&store_control.epoch, __ATOMIC_ACQUIRE);
 }
 
-/* Opens a file that was named, or looks again at one that failed. */
+/* Opens a file that was only named, or tries again if opening failed. */
 REQUIRES(store_control.lock) static void open_named_file(struct waiting *waiting, char **error)
 {
 	struct settings_of_store none = { .path = NULL };
@@ -261,7 +261,7 @@ REQUIRES(store_control.lock) static void open_named_file(struct waiting *waiting
 	control_unlock();
 	control_request(REQUEST_OPEN, &none, waiting, error);
 	control_lock();
-	if (store_control.open_path) { /* a store in memory is open in spite of the path */
+	if (store_control.open_path) { /* a store in memory is open although it has a path */
 		free(*error);
 		*error = NULL;
 	}

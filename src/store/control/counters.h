@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's counters, for system.metrics and the tests. They belong to this process: a forked child
- * begins with zeros.
+ * The store's counters, for system.metrics and the tests. Each process has its own; a forked child begins
+ * with zeros.
  */
 #pragma once
 
@@ -19,12 +19,12 @@ enum store_counter {
 	STORE_FLUSHER_CPU_TIME_NS,
 	STORE_READER_CPU_TIME_NS,
 	STORE_PACER_CPU_TIME_NS,
-	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build does not know */
-	STORE_LABELS_UNKNOWN, /* label sets that samples name, and whose text is lost */
+	STORE_FIELDS_SKIPPED, /* optional fields of samples that this build cannot read */
+	STORE_LABELS_UNKNOWN, /* label sets of samples whose text is lost */
 	STORE_SPANS,
-	STORE_SPANS_LOST,    /* taken from the ring, and not written */
-	STORE_PLANS_LOST,    /* the same of records of bytecode and plans, which are published again */
-	STORE_PLANS_REMOVED, /* how often retention has removed some, whose statements may run again */
+	STORE_SPANS_LOST,    /* taken from the ring, and not stored */
+	STORE_PLANS_LOST,    /* the same for records of bytecode and plans, which are published again */
+	STORE_PLANS_REMOVED, /* times that retention removed plans of statements that may run again */
 	STORE_COUNTERS,
 };
 
@@ -33,10 +33,10 @@ uint64_t store_counter(enum store_counter which);
 /* Adds. */
 void store_count(enum store_counter which, uint64_t number);
 
-/* For counters that are a state instead of a sum. */
+/* Sets a counter that is a state instead of a sum. */
 void store_set_counter(enum store_counter which, uint64_t value);
 
-/* Adds the calling thread's CPU time since `last_ns`, which becomes now. */
+/* Adds the calling thread's CPU time since `last_ns`, and sets that to the current time. */
 void store_count_cpu_time(enum store_counter which, uint64_t *last_ns);
 
 /* In a forked child. */

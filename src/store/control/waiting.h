@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for another thread of the store: with a limit, and for as long as the caller still
- * wants it.
+ * Waiting for another thread of the store, up to a limit and as long as the caller does not give up.
  */
 #pragma once
 
@@ -26,9 +25,9 @@ struct waiting {
 struct waiting waiting_begin(const struct bounded_wait_kind *kind, const struct store_wait *wait);
 struct waiting waiting_begin_ms(const struct bounded_wait_kind *kind, int timeout_ms);
 
-/* Whether the limit is over. */
+/* Whether the limit has passed. */
 bool waiting_is_over(const struct waiting *waiting);
 
-/* Waits for the condition, at most a few ms if there is a give_up(). May release `lock` meanwhile.
- * False: the limit has passed, or give_up() returned true. */
+/* Waits for the condition; if there is a give_up(), at most a few ms. May release `lock` meanwhile. False:
+ * the limit has passed, or give_up() returned true. */
 bool waiting_goes_on(struct waiting *waiting, struct condition *condition, struct mutex *lock) REQUIRES(lock);

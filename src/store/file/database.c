@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A new file is a copy of an image that the build has made (file_image.h), because SQLite would parse
- * the schema twice to make it. If another process has the empty file, SQLite makes it in one
- * transaction of a rollback journal, and it is set to WAL after that. In both cases a killed process
- * can leave only an empty database.
+ * A new file is a copy of an image that the build has made (file_image.h), because SQLite would parse the
+ * schema twice to make it. If another process has the empty file open, SQLite makes the tables in one
+ * transaction of a rollback journal, and sets the file to WAL mode after that. In both cases a killed process
+ * leaves at worst an empty database.
  *
- * synchronous is NORMAL: a power loss may cost the newest transactions, not the file, and the flusher
- * syncs the log periodically instead of at each transaction. A temporary file needs no syncs.
+ * synchronous is NORMAL: a power loss may cost the newest transactions, but not the file. The flusher syncs
+ * the log periodically instead of at each transaction. A temporary file needs no syncs.
  */
 #include "store/file/database.h"
 
@@ -30,7 +30,7 @@
 
 #define BUSY_TIMEOUT_MS 1000
 
-/* While a file is opened, and another process has it. */
+/* While a file is opened that another process has locked. */
 enum { NAPS_BUSY = 500, NAPS_MODE = 250 };
 
 static int on_busy(void *limit, int naps)
@@ -49,12 +49,12 @@ static void start_sqlite(void)
 	wal_index_register();
 }
 
-/* SQLite's VFS for memory shares a database between connections when its name begins so. */
+/* SQLite's VFS for memory shares a database between connections if its name begins with "/". */
 #define MEMORY_NAME "/memory of queryprof/"
 
 char *database_memory_name(void)
 {
-	/* A forked child has a copy of its parent's. */
+	/* A forked child has its parent's database, too. */
 	return text_format(MEMORY_NAME "%d", (int)getpid());
 }
 
@@ -172,14 +172,15 @@ static int make_schema(sqlite3 *db)
 	return code ? code : schema_set_identity(db);
 }
 
-/* A failure's transaction ends with the connection, which keeps the failure's own words until then. */
+/* The transaction of a failure ends when the connection is closed, because the connection keeps the failure's
+ * message until then. */
 static int end_transaction(sqlite3 *db, int code)
 {
 	return code ? code : sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
 }
 
-/* In one exclusive transaction: of several processes that start together one makes
- * the schema, the others find it. */
+/* In one exclusive transaction: if several processes start together, one makes the schema, and the others
+ * find it. */
 static int make_schema_once(sqlite3 *db)
 {
 	int code;
@@ -228,8 +229,8 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 {
 	int code, identity;
 
-	/* Also the removal of a journal: one that reappeared after a loss of power would undo
-	 * later writes. */
+	/* This also syncs the removal of a journal: one that reappeared after a power loss would undo later
+	 * writes. */
 	sqlite3_exec(db, "PRAGMA synchronous = EXTRA", NULL, NULL, NULL);
 	code = make_schema_once(db);
 	if (!code) {
@@ -243,7 +244,7 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 		code = upgrade_schema_once(db);
 	}
 
-	/* Changing the mode needs the file alone; another that starts now has it too,
+	/* Changing the mode requires that no other process uses the file; another one that starts now uses it
 	 * for a moment. */
 	for (int naps = 0; !code && !is_wal(db); naps++) {
 		code = sqlite3_errcode(db);
@@ -257,7 +258,7 @@ static int prepare_file(sqlite3 *db, const char *path, const struct database_lim
 	return QP_OK;
 }
 
-/* A statement that needs no table opens the log, and SQLite does not parse the schema, which takes 2 ms. */
+/* A statement without a table opens the log without parsing the schema, which takes 2 ms. */
 static int open_log(sqlite3 *db, const char *path, char **error)
 {
 	int code = sqlite3_exec(db, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
@@ -284,7 +285,7 @@ static int open_in_memory(struct database *database, const char *path, const str
 	return QP_OK;
 }
 
-/* `is_checked`: the file was checked, and has this version's tables and the limits. */
+/* `is_checked`: the file was checked; it has this version's tables and the limits. */
 static int open_with(struct database *database, const char *path, const struct database_limits *limits,
                      bool is_checked, char **error)
 {
@@ -341,8 +342,8 @@ void database_set_limits(struct database *database, const struct database_limits
 	char text[160];
 	int64_t pages = limits->wal_bytes / 2 / 4096;
 
-	/* The log restarts from its beginning after a checkpoint: it reaches half the limit plus
-	 * one transaction. */
+	/* After a checkpoint the log restarts from its beginning, so it reaches half the limit plus one
+	 * transaction. */
 	snprintf(
 		text, sizeof(text),
 		"PRAGMA synchronous = %s; PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
@@ -358,11 +359,11 @@ void database_close(struct database *database, bool last)
 		const char *path = sqlite3_db_filename(database->db, "main");
 
 		if (guard_is_linked(guard) && !guard_is_at(guard, path)) {
-			/* A file that was renamed is without its log, which SQLite finds by the name. */
+			/* A renamed file is separated from its log, which SQLite finds by the name. */
 			sqlite3_wal_checkpoint_v2(database->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL,
 			                          NULL);
 		} else if (last) {
-			/* Folding back needs the file without the guard on it. */
+			/* A checkpoint at the close requires that the guard does not hold the file. */
 			sqlite3_db_config(database->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 			guard_close(&database->guard);
 		}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * close_range() (Linux 5.9) makes the table and empties it in one step: at no moment is there a
- * second descriptor of a host's pipe, whose reader would wait for its end. If it is refused,
- * unshare() copies the table first, and the copies are closed individually.
+ * close_range() (Linux 5.9) makes a new table and empties it in one step. So there is never a second
+ * descriptor of a host's pipe, whose reader would wait until that is closed. If the call is refused,
+ * unshare() copies the table first, and the copies are closed one by one.
  *
- * An epoll descriptor, which cannot be written, occupies each number that must not be used. A file is
- * not opened first and then moved to a higher number, because closing the lower one would drop the
- * process's locks of that file.
+ * An epoll descriptor, which cannot be written to, occupies each number that must not be used. Files are not
+ * opened first and then moved to a higher number, because closing the lower one would drop the process's
+ * locks of that file.
  */
 #include "store/file/descriptors.h"
 
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Older headers know neither. */
+/* Missing in older headers. */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -28,7 +28,7 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 
-/* A sanitizer reports on descriptor 2. */
+/* A sanitizer writes its reports to descriptor 2. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FIRST_CLOSED 3u
 #else
@@ -40,10 +40,10 @@
 
 #define FIRST_LEAST 256
 #define FIRST_MOST 16384 /* the kernel's table has 8 bytes for each number */
-#define OURS 64          /* that the store may have */
-#define NEEDED 8         /* that it has at least */
+#define OURS 64          /* descriptors that the store may have open */
+#define NEEDED 8         /* the least that it needs */
 
-/* The lowest free number in the table of the newest flusher. 0: it has no table of its own. */
+/* The lowest free number in the newest flusher's table. 0: it has no table of its own. */
 static long first;
 
 static long limit_now(void)
@@ -54,7 +54,7 @@ static long limit_now(void)
 	return limit.rlim_cur < LIMIT_MAX ? (long)limit.rlim_cur : LIMIT_MAX;
 }
 
-/* Of a low limit the store has the upper half. */
+/* If the limit is low, the store uses the upper half of the numbers. */
 static long first_within(long limit, long wanted)
 {
 	const long most = limit - (limit < 2 * OURS ? limit / 2 : OURS);
@@ -62,7 +62,8 @@ static long first_within(long limit, long wanted)
 	return wanted < most ? wanted : most;
 }
 
-/* How many numbers the kernel's table of the calling thread has room for: more than the host has had yet. */
+/* The number of entries in the kernel's table of the calling thread; the host has never had a higher
+ * descriptor. */
 static long size_of_table(void)
 {
 	char text[4096];
@@ -77,19 +78,20 @@ static long size_of_table(void)
 	return line ? strtol(line + strlen("\nFDSize:"), NULL, 10) : 0;
 }
 
-/* By the bare call, because a sanitizer considers these numbers the host's. */
+/* By a bare system call, because a sanitizer attributes these numbers to the host. */
 static void close_copies(void)
 {
 	struct rlimit limit = { .rlim_max = RLIM_INFINITY };
 
-	getrlimit(RLIMIT_NOFILE, &limit); /* the lower one may have come after the descriptors */
+	getrlimit(RLIMIT_NOFILE,
+	          &limit); /* the limit may have been lowered after the descriptors were opened */
 	if (limit.rlim_max > LIMIT_MAX)
 		limit.rlim_max = LIMIT_MAX;
 	for (rlim_t fd = FIRST_CLOSED; fd < limit.rlim_max; fd++)
 		syscall(SYS_close, (int)fd);
 }
 
-/* The C library's message to the standard descriptors at an abort() must not reach a file of the
+/* At an abort(), the C library writes to the standard descriptors. That message must not reach a file of the
  * store either. */
 static int occupy_numbers(long below)
 {

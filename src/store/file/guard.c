@@ -14,7 +14,7 @@
 #include "store/file/lock_bytes.h"
 #include "store/file/schema.h"
 
-/* While another process has the file. */
+/* While another process has the file locked. */
 enum { NAPS_SETUP = 1000, NAPS_GUARD = 250 };
 
 static uint32_t read_big_endian(const unsigned char *bytes)
@@ -22,9 +22,8 @@ static uint32_t read_big_endian(const unsigned char *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* A database of one page, which holds no table, with neither id nor version: what
- * setting auto_vacuum leaves, or a copy of the image that was not finished. Whether it is so is seen again
- * before it is used. */
+/* A database of one page without tables, id and version. Setting auto_vacuum leaves such a file, and so does
+ * an unfinished copy of the image. The caller checks again before it uses the file. */
 static bool is_blank(const unsigned char *header, off_t size)
 {
 	off_t page = (off_t)header[16] << 8 | header[17];
@@ -33,8 +32,8 @@ static bool is_blank(const unsigned char *header, off_t size)
 	return is_one_page && !read_big_endian(header + 60) && !read_big_endian(header + 68);
 }
 
-/* From the header alone: opening a file with SQLite may already change things next
- * to it. An empty file may become a trace file. */
+/* Reads only the header, because opening a file with SQLite may already change files next to it. An empty
+ * file may become a trace file. */
 static int check_header(int fd, off_t size, const char *path, char **error)
 {
 	unsigned char header[100];
@@ -51,10 +50,10 @@ static int check_header(int fd, off_t size, const char *path, char **error)
 	return schema_check_identity(path, read_big_endian(header + 68), read_big_endian(header + 60), error);
 }
 
-/* After every byte that SQLite locks or could write. */
+/* After all bytes that SQLite locks or could write. */
 #define SETUP_BYTE ((off_t)1 << 62)
 
-/* `type` as for fcntl(). 0, or errno: EAGAIN when another has a lock in the way. */
+/* `type` as for fcntl(). 0, or errno; EAGAIN if another process has a conflicting lock. */
 static int set_lock(int fd, short type, off_t start, off_t size)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = size };
@@ -64,23 +63,23 @@ static int set_lock(int fd, short type, off_t start, off_t size)
 	return errno == EACCES ? EAGAIN : errno;
 }
 
-/* Processes that open one file together take turns until each has it ready: half-made,
- * it looks like another program's, and its journal mode can be changed only by one that
- * has it alone. False: another has not finished in time. */
+/* Processes that open one file together do it one after the other. A half-made file looks like another
+ * program's, and only a process that has the file for itself can change its journal mode. False: another
+ * process has not finished in time. */
 static bool lock_setup(int fd, const struct contention_limit *limit)
 {
 	for (int naps = 0; set_lock(fd, F_WRLCK, SETUP_BYTE, 1) == EAGAIN; naps++)
 		if (!contention_nap(limit, naps, NAPS_SETUP))
 			return false;
-	return true; /* taken, or no such locks here: continue without */
+	return true; /* locked, or the file system has no such locks: continue without */
 }
 
-/* Other users could read a file that they have put at the path, or next to it, while it grows. A
- * file of root may be written, because root can read everything. */
+/* Other users could put a file at the path, or next to it, and read it while it grows. Root's files are
+ * accepted, because root can read everything. */
 static int check_owners(const char *path, const struct stat *status, char **error)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
-	char *real = realpath(path, NULL); /* if `path` is a link, SQLite has its files next to the target */
+	char *real = realpath(path, NULL); /* if `path` is a link, SQLite's files are next to the target */
 	int code = QP_OK;
 
 	for (size_t i = 0; !code && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
@@ -107,7 +106,7 @@ int guard_open(struct guard *guard, const char *path, const struct contention_li
 
 	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
 	if (fd >= 0)
-		fchmod(fd, 0600); /* whatever the umask */
+		fchmod(fd, 0600); /* independent of the umask */
 	else if (errno == EEXIST)
 		fd = open(path, flags);
 	if (fd < 0 || fstat(fd, &status)) {
@@ -125,7 +124,7 @@ int guard_open(struct guard *guard, const char *path, const struct contention_li
 		*error = text_format("%s: locked by another process", path);
 		code = DATABASE_LOCKED;
 	} else {
-		if (fstat(fd, &status)) /* its size, now that no other process is making it */
+		if (fstat(fd, &status)) /* the size, now that no other process can be making it */
 			status.st_size = 0;
 		code = check_header(fd, status.st_size, path, error);
 	}
@@ -134,20 +133,21 @@ int guard_open(struct guard *guard, const char *path, const struct contention_li
 		return code;
 	}
 	if (status.st_mode & 077)
-		fchmod(fd, status.st_mode & 0700); /* it will have texts of queries */
+		fchmod(fd, status.st_mode & 0700); /* it will contain texts of queries */
 	*guard = (struct guard){ .fd = fd, .device = status.st_dev, .inode = status.st_ino };
 	return QP_OK;
 }
 
 bool guard_lock(const struct guard *guard, const struct contention_limit *limit)
 {
-	/* A process that closes the file as its last user holds it for a moment. */
+	/* A process that closes the file as its last user locks it for a moment. */
 	int naps = 0, error;
 
 	while ((error = set_lock(guard->fd, F_RDLCK, LOCK_BYTE_SHARED, LOCK_BYTES_SHARED)) == EAGAIN &&
 	       contention_nap(limit, naps++, NAPS_GUARD))
 		;
-	return error == 0 || error == EINVAL || error == ENOLCK; /* without such locks: continue without */
+	return error == 0 || error == EINVAL ||
+	       error == ENOLCK; /* the file system has no such locks: continue without */
 }
 
 void guard_end_setup(const struct guard *guard)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Of a connection. */
+/* One per connection. */
 struct module {
 	const struct made_table *made;
 	void *data;
@@ -57,8 +57,8 @@ static int connect_table(sqlite3 *db, void *given_module, int argc, const char *
 	return SQLITE_OK;
 }
 
-/* With the same function in both places there would be a table without CREATE too, which any table of the
- * file could hide. */
+/* If create and connect were the same function, the table would exist without CREATE, and any table of the
+ * file could hide it. */
 static int create_table(sqlite3 *db, void *module, int argc, const char *const *argv, sqlite3_vtab **given,
                         char **error)
 {
@@ -76,7 +76,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* A scan is expensive, because it is the outermost loop of a join. */
+/* A scan is estimated as expensive, so that it becomes the outermost loop of a join. */
 static int plan_scan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct table *table = (struct table *)base;
@@ -178,7 +178,7 @@ int made_table_add(sqlite3 *db, const struct made_table *made, void *data)
 	if (!module)
 		return SQLITE_NOMEM;
 	*module = (struct module){ made, data };
-	/* Frees it with the connection, and where it fails. */
+	/* The connection frees it when it is closed, or if this fails. */
 	return sqlite3_create_module_v2(db, made->name, made->needs_create ? &with_create : &without, module,
 	                                free);
 }

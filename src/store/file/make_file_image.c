@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Run by the build: prints a trace file without content, as the pieces of bytes between long runs of zeros,
- * where its identity is, and how an empty database of that shape begins.
+ * Runs during the build. Prints an empty trace file as pieces of bytes between long runs of zeros, the
+ * position of its identity, and the beginning of an empty database of that shape.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define PAGE 4096
 #define SECTOR 512
 #define ZEROS 32 /* a shorter run is part of the piece */
-/* A number of 8 bytes, as SQLite has it in a row, and the same number. */
+/* A number of 8 bytes as SQLite stores it in a row; then the same number. */
 #define IDENTITY "\x7fQPRFID!"
 #define IDENTITY_NUMBER "0x7f51505246494421"
 
@@ -37,7 +37,7 @@ static size_t zeros_at(const unsigned char *image, size_t at, size_t size)
 	return end - at;
 }
 
-/* The next piece that begins at or after `at`, with its size. 0: there are no more. */
+/* The next piece at or after `at`, with its size. 0: there are no more. */
 static size_t piece_at(const unsigned char *image, size_t *at, size_t size)
 {
 	size_t end, zeros;
@@ -70,7 +70,7 @@ static void print_beginning(const unsigned char *image)
 	printf("\n};\n");
 }
 
-/* The one place of the bytes, which are the column `identity` of the table `state`. */
+/* The position of these bytes, which occur once: they are the column `identity` of the table `state`. */
 static size_t find_identity(const unsigned char *image, size_t size)
 {
 	size_t found = 0, count = 0;
@@ -86,7 +86,7 @@ static size_t find_identity(const unsigned char *image, size_t size)
 	return found;
 }
 
-/* A database of `sql`. */
+/* A database made by `sql`. */
 static unsigned char *make(const char *sql, sqlite3_int64 *size)
 {
 	unsigned char *image;
@@ -114,7 +114,7 @@ int main(void)
 
 	if (empty_size != PAGE)
 		return 1;
-	image[18] = image[19] = 2; /* the versions of the file format that a log needs */
+	image[18] = image[19] = 2; /* the versions in the header that allow a WAL */
 	printf("#define FILE_IMAGE_SIZE %lld\n#define FILE_IMAGE_IDENTITY %zu\n#define "
 	       "FILE_IMAGE_IDENTITY_SIZE %zu\n",
 	       size, find_identity(image, (size_t)size), sizeof(IDENTITY) - 1);

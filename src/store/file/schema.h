@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes a database a trace file: its id, the version of its tables, and the tables.
+ * What makes a database a trace file: its application id, the version of its tables, and the tables.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ int schema_check_identity(const char *path, uint32_t application, uint32_t versi
 /* Runs sql/schema/store_schema.sql on an empty database. An SQLite result. */
 int schema_make_tables(sqlite3 *db);
 
-/* Makes its views for this connection, in front of those of the file. An SQLite result. */
+/* Creates the views as temporary ones of this connection, which hide the file's. An SQLite result. */
 int schema_make_temporary_views(sqlite3 *db);
 
 /* Makes the database a trace file of this version. An SQLite result. */

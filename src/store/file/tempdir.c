@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process ids cannot show whether a directory is still in use, because they are reused. So its owner
- * holds an flock on the file `lock` in it, which the kernel drops when the process ends, in whatever
- * way.
+ * Process ids cannot show whether a directory is still in use, because they are reused. So the owner holds an
+ * flock on the file `lock` in it, which the kernel drops when the process ends, even by a signal.
  *
- * Only names that queryprof makes are ever removed, in its own directory, which must belong to the
- * process's user and not be a link.
+ * Only files with queryprof's names are ever removed, and only in a directory of queryprof that belongs to
+ * the process's user and is not a link.
  */
 #include "store/file/tempdir.h"
 
@@ -27,10 +26,11 @@
 #define PREFIX "queryprof-"
 #define LOCK "lock"
 
-/* A directory without a lock file this old was left between two steps. */
+/* A directory without a lock file that is at least this old was abandoned by a process that ended before it
+ * made the lock file. */
 #define UNLOCKED_SECONDS 60
 
-/* Names looked at in a crowded folder before the sweep gives up. */
+/* The sweep of a crowded folder gives up after this many names. */
 #define SWEEP_LIMIT 20000
 
 static const char *const our_files[] = {
@@ -56,8 +56,8 @@ static bool is_our_name(const char *name)
 	return true;
 }
 
-/* True when no process uses the directory: with the lock in hand, or without a lock
- * file for so long that none will come. */
+/* True if no process uses the directory: the caller now holds its lock, or it has had no lock file for so
+ * long that none will be made. */
 static bool is_abandoned(int folder, int *lock)
 {
 	const time_t now = (time_t)(clock_ns(CLOCK_REALTIME) / NS_PER_S);
@@ -101,8 +101,8 @@ static void sweep(const char *parent)
 	closedir(folder);
 }
 
-/* A sweep of another process may find the directory before the lock is held, and remove it: then
- * the lock file no longer has a name. */
+/* Another process's sweep may find the directory before the lock is held, and remove it. The lock file has no
+ * name then. */
 static int acquire_lock(const char *folder, struct tempdir *directory)
 {
 	char *path = text_format("%s/%s", folder, LOCK);
@@ -144,7 +144,7 @@ int tempdir_make(struct tempdir *directory)
 			free(path);
 			return error;
 		}
-		chmod(path, 0700); /* whatever the umask */
+		chmod(path, 0700); /* independent of the umask */
 		error = acquire_lock(path, directory);
 		if (error) {
 			rmdir(path);
@@ -179,6 +179,6 @@ bool tempdir_is_there(const struct tempdir *directory)
 
 void tempdir_forget(struct tempdir *directory)
 {
-	free_text_later(directory->path); /* in a forked child, too */
+	free_text_later(directory->path); /* even in a forked child */
 	*directory = (struct tempdir){ .lock = -1 };
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The private directory of a store that goes with its process.
+ * The private directory of a store. It is removed when its process ends.
  */
 #pragma once
 
 #include <stdbool.h>
 
 struct tempdir {
-	char *path; /* NULL: none */
+	char *path; /* NULL: there is none */
 	int lock;   /* held as long as the process lives */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A version of the trace file only adds to the previous one: tables, indexes, columns with a default
- * value, and views, which hold no data. So one rule upgrades every version: the file gets whatever it
- * lacks of sql/schema/store_schema.sql, which runs on an empty database for the comparison.
+ * A version of the trace file only adds to the previous one: tables, indexes, columns with a default value,
+ * and views, which hold no data. So one rule upgrades every version: sql/schema/store_schema.sql runs on an
+ * empty database, and the file gets everything that it lacks in comparison.
  */
 #include "store/file/upgrade.h"
 
@@ -14,7 +14,7 @@
 struct upgrade {
 	sqlite3 *db;
 	bool temporary;
-	sqlite3_str *columns; /* of the view that takes a table's place */
+	sqlite3_str *columns; /* of the view that replaces a table */
 };
 
 /* Runs `sql` and frees it. */
@@ -26,7 +26,7 @@ static int run(sqlite3 *db, char *sql)
 	return code;
 }
 
-/* Whether `sql`, which has two parameters, gives a row. */
+/* Whether `sql`, which has two parameters, selects a row. */
 static int has(sqlite3 *db, const char *sql, const char *first, const char *second, bool *found)
 {
 	sqlite3_stmt *statement = NULL;
@@ -85,7 +85,7 @@ static int add_columns(struct upgrade *upgrade, sqlite3 *model, const char *tabl
 	return code;
 }
 
-/* `sql` as SQLite keeps it: with "CREATE " before its kind. */
+/* `sql` is in SQLite's own form, with "CREATE " before the object's kind. */
 static int create(struct upgrade *upgrade, const char *sql)
 {
 	const size_t verb = strlen("CREATE ");
@@ -109,14 +109,14 @@ static int add_object(struct upgrade *upgrade, sqlite3 *model, sqlite3_stmt *obj
 	if (code)
 		return code;
 	if (strcmp(type, "view") == 0) {
-		/* Always made again: it may differ, or depend on tables that do. */
+		/* Always made again, because it may differ, or depend on tables that do. */
 		if (found && !upgrade->temporary)
 			code = run(upgrade->db, sqlite3_mprintf("DROP VIEW main.\"%w\"", name));
 		return code ? code : create(upgrade, sql);
 	}
 	if (strcmp(type, "table") == 0 && found)
 		return add_columns(upgrade, model, name);
-	/* A temporary table is empty, and no index is possible on one of the file's. */
+	/* Such a table is empty, and a temporary index cannot belong to a table of the file. */
 	if (found || (upgrade->temporary && strcmp(type, "index") == 0))
 		return SQLITE_OK;
 	return create(upgrade, sql);
@@ -153,6 +153,6 @@ int upgrade_view(sqlite3 *db, int64_t version)
 {
 	struct upgrade upgrade = { .db = db, .temporary = true };
 
-	/* What a file of this version lacks, a user has removed. */
+	/* A file of this version lacks only what a user has removed. */
 	return version >= STORE_SCHEMA_VERSION ? schema_make_temporary_views(db) : add_what_lacks(&upgrade);
 }

@@ -7,11 +7,11 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* Brings the file up to sql/schema/store_schema.sql. Within the caller's transaction; does
+/* Adds everything that the file lacks of sql/schema/store_schema.sql, within the caller's transaction. Does
  * not set the version. An SQLite result. */
 int upgrade_file(sqlite3 *db);
 
-/* The same for a file of that version that can only be read: for this connection, this version's views are
- * put in front of the file's, whichever program made those, and the missing parts in front of a file of an
- * older version. */
+/* The same for a file of that version that can only be read, for this connection. This version's views hide
+ * the file's, because any program may have made those. The parts that an older file lacks become temporary
+ * ones. */
 int upgrade_view(sqlite3 *db, int64_t version);

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite maps the WAL index, and a mapping of a file that another process truncates is a
- * SIGBUS for the thread that reads it: the host would end. So each connection has a copy of
- * the index in its heap, which this file reads and writes with pread() and pwrite(). Other
- * processes map the file as ever; the page cache is the same for both.
+ * SQLite maps the WAL index. If another process truncates a mapped file, the thread that reads it gets
+ * SIGBUS, which would end the host. So each connection has a copy of the index in its heap, which this file
+ * reads and writes with pread() and pwrite(). Other processes still map the file; the page cache is the same
+ * for both.
  *
- * SQLite orders its accesses to the index by locks, which is all that a copy needs:
- *   - a lock that is taken loads the copy. A shared lock loads the head, and the rest when
- *     the head has changed; an exclusive lock loads everything.
- *   - before a lock is taken or released, what SQLite has changed under its exclusive locks
- *     is published. Hash tables come first and the first copy of the header comes last, so
- *     that a reader that finds the new header finds what it stands for.
- * SQLite reads the header once without a lock, when a transaction begins. It compares that
- * with the index under its read lock, and begins again when they differ.
+ * SQLite orders its accesses to the index by locks, which is sufficient for a copy:
  *
- * An index that another process truncates or overwrites is found by its size, by the checksum of its
- * header, or when what was published is read back. It is made invalid then, and the next
- * transaction builds it again from the log, which has all that was committed.
+ *  - Acquiring a lock loads the copy. A shared lock loads the head, and the rest if the head has
+ *    changed; an exclusive lock loads everything.
+ *  - Before a lock is acquired or released, SQLite's changes under its exclusive locks are published.
+ *    Hash tables come first and the first copy of the header comes last, so a reader that finds the
+ *    new header finds the tables that belong to it.
  *
- * The locks are open file description locks, one description a connection. They exclude
- * connections of one process as well, and other processes see ordinary locks of SQLite's
- * protocol. The numbers here are those of SQLite's file format for the WAL index.
+ * SQLite reads the header once without a lock, when a transaction begins. It compares that with the index
+ * under its read lock, and begins again if they differ.
+ *
+ * If another process truncates or overwrites the index, the size, the header's checksum, or reading back the
+ * published parts shows it. Then the index is invalidated, and the next transaction builds it again from the
+ * log, which contains all commits.
+ *
+ * The locks are open file description locks, and each connection has its own description. They also exclude
+ * other connections of the same process, and other processes see ordinary locks of SQLite's protocol. The
+ * numbers here are those of SQLite's file format for the WAL index.
  */
 #include "store/file/wal_index.h"
 
@@ -39,35 +41,35 @@
 #define REGION_BYTES 32768
 #define PAGE_BYTES 4096
 
-/* The head of the first region: the header twice, and the fields by which checkpoints and readers
+/* The head of the first region: the header twice, then the fields by which checkpoints and readers
  * communicate. */
 #define HEADER_BYTES 48
 #define CHECKPOINT_START 96
 #define HEAD_BYTES 136
 
-/* Loads of an index that another process keeps changing. */
+/* Attempts to load an index that another process keeps changing. */
 #define LOAD_TRIES 10
 
 #define WRITE_LOCK 0
-#define OPEN_LOCK 8 /* held by every connection: the first one finds it free */
+#define OPEN_LOCK 8 /* every connection holds it; the first one finds it free */
 
 struct region {
-	unsigned char *bytes; /* SQLite's */
-	unsigned char *known; /* what the file had when it was last looked at */
+	unsigned char *bytes; /* SQLite's copy */
+	unsigned char *known; /* the file's content when it was last read */
 };
 
-/* Of publications in a row; one may be by chance, and the index is built again. */
+/* Consecutive publications that failed. One failure may be chance, and the index is built again. */
 #define REFUSED_MOST 4
 
-/* After SQLite's own file object, which ends at `base->szOsFile`. */
+/* Placed after SQLite's own file object, which has `base->szOsFile` bytes. */
 struct wal_index {
-	sqlite3_io_methods methods; /* the file's own, some replaced by those of this file */
+	sqlite3_io_methods methods; /* the file's own, some replaced by those below */
 	int (*lock_database)(sqlite3_file *file, int level);
 	const char *database; /* SQLite keeps the name while the file is open */
 	int fd;               /* of the index; -1: not open */
-	unsigned exclusive;   /* locks held so, a bit each */
-	bool is_stale;        /* the next load must be of everything */
-	unsigned refused;     /* publications in a row that the file did not take */
+	unsigned exclusive;   /* exclusive locks that are held, a bit each */
+	bool is_stale;        /* the next load must be complete */
+	unsigned refused;     /* consecutive publications that the file did not accept */
 	VECTOR(struct region) regions;
 };
 
@@ -80,8 +82,8 @@ static struct wal_index *index_of(sqlite3_file *file)
 
 /* --- the copy and the file ----------------------------------------------------------- */
 
-/* Bytes beyond the end of the file read as zeros, and SQLite rebuilds such an index. False: the
- * disk fails, so no index would be reliable. */
+/* Bytes beyond the end of the file read as zeros, and SQLite rebuilds such an index. False: the disk fails,
+ * so no index would be reliable. */
 static bool read_file(const struct wal_index *index, void *to, size_t size, off_t offset)
 {
 	ssize_t got = pread(index->fd, to, size, offset);
@@ -106,7 +108,7 @@ static bool load_region(struct wal_index *index, size_t number)
 	return is_read;
 }
 
-/* A header may exist although its content was truncated. */
+/* A header may exist although the content after it was truncated. */
 static bool read_head(const struct wal_index *index, unsigned char *head)
 {
 	bool is_read = read_file(index, head, HEAD_BYTES, 0);
@@ -131,7 +133,7 @@ static bool load(struct wal_index *index, bool all)
 		index->is_stale = all = false;
 		for (size_t i = index->regions.count; i-- > 0;)
 			is_read &= load_region(index, i);
-		/* The previous header matches the tables, or is a later one. */
+		/* The previous header matches the tables, or is newer. */
 		memcpy(first->bytes, head, HEAD_BYTES);
 		memcpy(first->known, head, HEAD_BYTES);
 		is_read &= read_head(index, head);
@@ -163,7 +165,7 @@ static void publish_bytes(struct wal_index *index, size_t number, size_t start, 
 	memcpy(region->known + start, region->bytes + start, size);
 }
 
-/* From the first change to the last one: no other process writes here while this one has the lock. */
+/* From the first change to the last: no other process writes here while this one has the lock. */
 static void publish_hash_table(struct wal_index *index, size_t number, size_t start)
 {
 	struct region *region = &index->regions.items[number];
@@ -178,7 +180,7 @@ static void publish_hash_table(struct wal_index *index, size_t number, size_t st
 	publish_bytes(index, number, start, end - start);
 }
 
-/* Whether the file has the tables and headers that it should. */
+/* Whether the file has the expected tables and headers. */
 static bool is_as_known(const struct wal_index *index)
 {
 	unsigned char bytes[REGION_BYTES];
@@ -207,19 +209,19 @@ static bool has_frames_to_publish(const struct wal_index *index)
 	return any;
 }
 
-/* A header without a checksum, so the next connection builds the index again. */
+/* Writes a header without a checksum, so the next connection builds the index again. */
 static void invalidate(struct wal_index *index)
 {
 	static const unsigned char zeros[CHECKPOINT_START];
 
 	ssize_t written = pwrite(index->fd, zeros, sizeof(zeros), 0);
 
-	(void)written; /* a file that cannot be written stays as it is */
+	(void)written; /* a file that cannot be written is left unchanged */
 	index->is_stale = true;
 }
 
-/* Only the holder of the write lock changes this part of the file, so what differs from
- * the known values is not SQLite's work. */
+/* Only the holder of the write lock changes this part of the file. So if it differs from the known content,
+ * SQLite did not change it. */
 static void publish_frames(struct wal_index *index)
 {
 	if (!has_frames_to_publish(index))
@@ -238,9 +240,8 @@ static void publish_frames(struct wal_index *index)
 	invalidate(index);
 }
 
-/* Fields with locks of their own, each written separately. The two that a reader uses without a
- * lock are written as 8 bytes, which the kernel copies in one step; their second half never
- * changes. */
+/* Fields with locks of their own, each written separately. The two that a reader uses without a lock are
+ * written as 8 bytes, which the kernel copies in one step; their second half never changes. */
 static const struct {
 	unsigned char start, size;
 } checkpoint_fields[] = { { 96, 8 }, { 104, 4 }, { 108, 4 }, { 112, 4 }, { 116, 4 }, { 128, 8 } };
@@ -256,8 +257,8 @@ static void publish(struct wal_index *index)
 		publish_bytes(index, 0, checkpoint_fields[i].start, checkpoint_fields[i].size);
 }
 
-/* Writes a byte in each page, so that the disk has space for all of it: a hole that cannot be
- * filled would raise SIGBUS in processes that map it. */
+/* Writes a byte in each page, so that the disk reserves space for all of them. A hole that cannot be filled
+ * would raise SIGBUS in processes that map it. */
 static bool extend_file(const struct wal_index *index, size_t regions)
 {
 	struct stat status;
@@ -290,7 +291,7 @@ static char *make_name(const struct wal_index *index)
 	return asprintf(&name, "%s-shm", index->database) < 0 ? NULL : name;
 }
 
-/* With the database's own owner and mode, whatever the umask. -1 and errno. */
+/* With the database's owner and mode, independent of the umask. -1 and errno. */
 static int open_file(const struct wal_index *index, const char *name)
 {
 	struct stat database, status;
@@ -305,12 +306,12 @@ static int open_file(const struct wal_index *index, const char *name)
 		fchmod(fd, database.st_mode & 0777);
 	if (!geteuid() && (status.st_uid != database.st_uid || status.st_gid != database.st_gid) &&
 	    fchown(fd, database.st_uid, database.st_gid))
-		return fd; /* then it belongs to root */
+		return fd; /* the file then belongs to root */
 	return fd;
 }
 
-/* The first connection of all processes empties the file, whose content may date from before a
- * power loss. An SQLite result. */
+/* The first of all processes' connections empties the file, whose content may be older than a power loss. An
+ * SQLite result. */
 static int attach(const struct wal_index *index)
 {
 	struct flock other = {
@@ -397,7 +398,7 @@ static int lock(sqlite3_file *file, int first, int count, int flags)
 		index->exclusive &= ~locks;
 		return set_lock(index->fd, F_UNLCK, first, count) ? SQLITE_OK : SQLITE_IOERR_SHMLOCK;
 	}
-	/* SQLite would build the index again and again, for ten seconds. */
+	/* Otherwise SQLite would rebuild the index repeatedly, for ten seconds. */
 	if (exclusive && index->refused >= REFUSED_MOST) {
 		index->refused = 0;
 		return SQLITE_IOERR_SHMLOCK;
@@ -420,7 +421,7 @@ static int lock(sqlite3_file *file, int first, int count, int flags)
 	return SQLITE_OK;
 }
 
-/* The memory is this connection's alone, and publish() orders what others see. */
+/* Only this connection uses the memory, and publish() defines the order that others see. */
 static void barrier(sqlite3_file *file)
 {
 	(void)file;
@@ -446,7 +447,7 @@ static int unmap(sqlite3_file *file, int remove)
 	return SQLITE_OK;
 }
 
-/* The last connection to close the database folds the log back without any lock on the index. */
+/* The last connection to close the database checkpoints the log without any lock on the index. */
 static int lock_database(sqlite3_file *file, int level)
 {
 	struct wal_index *index = index_of(file);

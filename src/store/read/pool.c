@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each cursor has a separate connection. Connections return to a small pool with their statement
- * still prepared, so that repeating a request (as a join does, row by row) costs no parsing.
+ * Each cursor has its own connection. Connections return to a small pool with their statement still prepared,
+ * so repeating a request (as a join does, row by row) costs no parsing.
  *
- * A descriptor of the trace file is a number that means nothing, or something else, to the host's
- * threads (descriptors.h), and SQLite shares descriptors of one file between connections. So opening,
- * reading and closing a file happens on the reading thread. The flusher makes that thread when it is
- * first needed, and the thread ends some seconds after its last cursor. It does one job after the
- * other, so a cursor that takes long to reach its next row delays others. Such a cursor is "remote".
- * A cursor on the empty stand-in, in memory, is not.
+ * To the host's threads, a descriptor of the trace file is a number that means nothing, or another file
+ * (descriptors.h), and SQLite shares descriptors of one file between connections. So a separate thread, the
+ * reading thread, opens, reads and closes files. The flusher creates it when it is first needed, and it ends
+ * some seconds after its last cursor. It does one job after the other, so a cursor that needs long for its
+ * next row delays others. Such cursors are "remote". A cursor on the empty stand-in, which is in memory, is
+ * not.
  *
- * An owner that no longer waits for its job removes it from the queue, or interrupts the statement. A
- * call that hangs in the file system cannot be interrupted; then the cursor belongs to the reading
- * thread until the job ends.
+ * An owner that no longer waits for its job removes the job from the queue, or interrupts the statement. A
+ * call that hangs in the file system cannot be interrupted; then the cursor belongs to the reading thread
+ * until the job ends.
  */
 #include "store/read/pool.h"
 
@@ -33,10 +33,10 @@
 BOUNDED_WAIT_DEFINE(for_job, "a reader of the tables: the reading thread, as long as nothing is read",
                     BOUND_OF_CALLER,
                     "the reading thread, with its job; every 5 ms the caller looks for an interrupt");
-/* An interrupted statement ends within this, unless the disk does not respond. */
+/* An interrupted statement ends within this time, unless the disk does not respond. */
 BOUNDED_WAIT_DEFINE(for_interrupt, "a reader of the tables: a statement that was interrupted", BOUND_MS(100),
                     "the reading thread, with its job");
-/* A fork() waits for readers no longer than this, in all. */
+/* A fork() waits no longer than this for all readers together. */
 BOUNDED_WAIT_DEFINE(for_fork, "a reader of the tables: a fork() of another thread", NS_PER_S,
                     "the thread that forks");
 BOUNDED_WAIT_DEFINE(for_readers, "fork(): readers of the tables", BOUND_MS(100), "each reader that ends");
@@ -45,7 +45,7 @@ BOUNDED_WAIT_DEFINE(for_reading_thread, "the flusher: the end of the reading thr
 BOUNDED_WAIT_DEFINE(for_jobs, "the reading thread: jobs", BOUND_MS(5000),
                     "the reader that comes; the flusher, to end it");
 
-/* Instructions of SQLite between two signs of progress: some 100 us. */
+/* Instructions of SQLite between two reports of progress: some 100 us. */
 #define PROGRESS_STEPS 10000
 
 static struct {
@@ -53,19 +53,20 @@ static struct {
 	struct condition changed;
 	struct store_cursor *idle;
 	unsigned idle_count, busy_count;
-	unsigned pauses; /* no new cursors */
-	uint64_t forks;  /* that led to this process; relaxed atomic */
+	unsigned pauses; /* while it is not 0, there are no new cursors */
+	uint64_t forks;  /* the number of forks that led to this process; relaxed atomic */
 
 	/* The reading thread. */
 	struct condition requested;
 	struct store_thread thread;
-	bool has_thread; /* to be joined */
+	bool has_thread; /* it must be joined */
 	bool runs, ending;
 	uint64_t cpu_ns; /* that it has used and reported */
 	struct store_cursor *first_job, *last_job, *running;
-	sqlite3 *stepping;             /* the connection of a statement that the job steps */
-	uint64_t progress;             /* relaxed atomic: signs of it, of all jobs */
-	struct store_cursor *returned; /* given back before their end: to be made ready, or closed */
+	sqlite3 *stepping; /* the connection whose statement the current job steps */
+	uint64_t progress; /* a counter of progress of all jobs; relaxed atomic */
+	struct store_cursor
+		*returned; /* returned before their end: to be reset for the next owner, or closed */
 	struct store_cursor *remote;
 } pool;
 LOCK_DEFINE_GROUPED(pool, LOCK_STORE_POOL, &pool.lock);
@@ -102,7 +103,7 @@ REQUIRES(pool.lock) static void add_job(struct store_cursor *cursor)
 	condition_change(&pool.requested);
 }
 
-/* It has not begun. */
+/* For a job that has not begun. */
 REQUIRES(pool.lock) static void remove_job(struct store_cursor *cursor)
 {
 	struct store_cursor *before = NULL;
@@ -160,7 +161,7 @@ static void refuse(struct store_cursor *cursor, bool was_started)
 		                        wait->timeout_ms));
 }
 
-/* Has the flusher start the reading thread, and waits for that. */
+/* Asks the flusher to create the reading thread, and waits for that. */
 static void start_reading(struct waiting *waiting)
 {
 	bool in_time = true;
@@ -256,7 +257,7 @@ static void destroy(struct store_cursor *cursor)
 	free(cursor);
 }
 
-/* An idle one, with the same statement if there is such; counted as busy. */
+/* An idle connection, if possible with the same statement; it is counted as busy. */
 static struct store_cursor *acquire_idle(const char *sql, const char *path, uint64_t epoch)
 {
 	struct store_cursor **best = NULL, *cursor;
@@ -317,7 +318,7 @@ struct store_cursor *pool_acquire(const char *sql, char *path, uint64_t epoch)
 		cursor->is_remote = cursor->path != NULL;
 	}
 	if (cursor) {
-		/* Left by its last owner. */
+		/* Its last owner abandoned it. */
 		cursor->is_abandoned = false;
 		cursor->job = JOB_NONE;
 		set_refusal(cursor, NULL);
@@ -334,8 +335,8 @@ REQUIRES(pool.lock) static bool can_be_kept(const struct store_cursor *cursor)
 	       cursor->epoch == control_epoch();
 }
 
-/* Into the pool, or closed before it counts as closed, because a fork waits for that. The lock is
- * released while its connection is closed. */
+/* Returns it to the pool, or closes it. It counts as closed only after that, because a fork waits for it. The
+ * lock is released while the connection is closed. */
 REQUIRES(pool.lock) static void commit(struct store_cursor *cursor)
 {
 	if (can_be_kept(cursor)) {
@@ -360,7 +361,7 @@ static void make_ready(struct store_cursor *cursor)
 	sqlite3_clear_bindings(cursor->statement);
 }
 
-/* Of the thread that calls, or all. */
+/* The remote ones, the direct ones, or both. */
 REQUIRES(pool.lock) static void close_idle(bool remote, bool direct)
 {
 	for (struct store_cursor **at = &pool.idle; *at;) {
@@ -397,7 +398,7 @@ NOT_ANALYSED bool pool_pause(bool waits)
 		;
 	close_idle(false, true);
 	quiet = !pool.busy_count && !pool.idle;
-	/* Held until pool_resume(): no thread is in the middle of anything at a fork. */
+	/* Held until pool_resume(), so no other thread is inside at a fork. */
 	return quiet;
 }
 
@@ -428,8 +429,8 @@ REQUIRES(pool.lock) static void add_returned(struct store_cursor *cursor)
 	condition_change(&pool.requested);
 }
 
-/* Returned by a thread that may not close it. The thread that may makes it ready and ends its
- * snapshot, unless it has none. */
+/* The owner's thread may not close the cursor. The thread that may resets it and ends its snapshot, if it has
+ * one. */
 void pool_give_back(struct store_cursor *cursor)
 {
 	if (!cursor->is_remote)
@@ -450,7 +451,7 @@ void pool_give_back(struct store_cursor *cursor)
 
 /* --- the reading thread ---------------------------------------------------------------- */
 
-/* One thing that is to do. */
+/* Does one job, if there is any. */
 REQUIRES(pool.lock) static bool serve_one(void)
 {
 	struct store_cursor *cursor = pool.returned;
@@ -510,7 +511,7 @@ static void reading_main(void)
 	int error;
 
 	pool.cpu_ns = 0;
-	/* Elsewhere the flusher has made it, whose descriptor table is not the host's. */
+	/* In other states the flusher created this thread, whose descriptor table is not the host's. */
 	error = store_control.state == STORE_ELSEWHERE ? descriptors_separate() : 0;
 	lock_acquire(&pool.lock);
 	pool.ending |= error != 0;

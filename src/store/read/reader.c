@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See pool.c for where the work is done.
+ * pool.c explains which thread does the work.
  */
 #include "store/read/reader.h"
 
@@ -26,7 +26,7 @@ static void fail(struct store_cursor *cursor, char *sentence)
 	cursor->error = sentence;
 }
 
-/* Opened and prepared; or an error. */
+/* Opens and prepares, or sets an error. */
 static void set_up(struct store_cursor *cursor)
 {
 	if (!cursor->db) {
@@ -57,7 +57,7 @@ static void fetch(struct store_cursor *cursor)
 
 /* --- cursors --------------------------------------------------------------------------- */
 
-/* False: cursor->error or cursor->refusal. */
+/* False: cursor->error or cursor->refusal has the reason. */
 static bool prepare(struct store_cursor *cursor, const char *sql)
 {
 	if (cursor->sql && !strcmp(cursor->sql, sql))

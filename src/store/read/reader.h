@@ -10,19 +10,19 @@
 #include "store/read/column_type.h"
 #include "store/control/waiting.h"
 
-/* A read-only statement over a connection of its own from a pool. `sql` sees
- * the tables and views of sql/schema/store_schema.sql. One thread at a time uses a cursor. */
+/* A read-only statement on its own connection, which comes from a pool. `sql` sees the tables and views of
+ * sql/schema/store_schema.sql. Only one thread at a time may use a cursor. */
 struct store_cursor;
 
-/* `wait` (copied; NULL: 60 s) limits this call and each store_step(): how long they wait without
- * progress. NULL with a message in `*error` (free() it) on failure. */
+/* `wait` (copied; NULL: 60 s) limits how long this call and each store_step() wait without progress. NULL
+ * with a message in `*error` (free() it): it failed. */
 struct store_cursor *store_select(const char *sql, const struct store_wait *wait, char **error);
 void store_bind_int64(struct store_cursor *cursor, int index, int64_t value); /* from 1 */
 void store_bind_double(struct store_cursor *cursor, int index, double value);
 void store_bind_text(struct store_cursor *cursor, int index, const char *text, size_t size); /* copied */
 void store_bind_null(struct store_cursor *cursor, int index);
 
-/* 1: a row; 0: the end; -1: failed, see store_cursor_error(). */
+/* 1: a row; 0: the end; -1: it failed, see store_cursor_error(). */
 int store_step(struct store_cursor *cursor);
 const char *store_cursor_error(const struct store_cursor *cursor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch begins small, for statements that read one row only, and grows until switching
- * threads costs little.
+ * Batches begin small, for statements from which only one row is read, and grow until switching threads costs
+ * little.
  */
 #include "store/read/rows.h"
 
@@ -19,7 +19,7 @@ void rows_begin(struct rows *rows)
 	rows->cells.count = rows->bytes.count = 0;
 }
 
-/* The bytes and a zero. */
+/* Copies the bytes and adds a zero. */
 static bool copy_bytes(struct rows *rows, struct cell *cell, const void *bytes, size_t size)
 {
 	size_t start = rows->bytes.count;
@@ -101,7 +101,7 @@ bool rows_advance(struct rows *rows)
 	return true;
 }
 
-/* A column that is not there is NULL, as it is to SQLite. */
+/* A missing column is NULL, as in SQLite. */
 static const struct cell *find_cell(const struct rows *rows, int column)
 {
 	static const struct cell null = { .type = STORE_NULL };

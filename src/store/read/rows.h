@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a statement, copied because one thread makes them and another reads them.
+ * Copied rows of a statement: one thread makes them, and another one reads them.
  */
 #pragma once
 
@@ -27,21 +27,21 @@ struct rows {
 	VECTOR(struct cell) cells;
 	VECTOR(char) bytes;            /* of texts and blobs */
 	unsigned columns, count, next; /* next: the row after the current one */
-	unsigned batch;                /* rows of the newest batch at most */
-	char number[32];               /* one read as a text */
+	unsigned batch;                /* the size limit of the newest batch, in rows */
+	char number[32];               /* a number that was read as text */
 };
 
-/* For a statement that begins. */
+/* Prepares for a new statement. */
 void rows_begin(struct rows *rows);
 
-/* The next batch, larger each time. SQLITE_ROW: there may be more after it; SQLITE_DONE: there are
- * no more; otherwise an error, and the batch has the rows before it. */
+/* Fetches the next batch; batches grow. SQLITE_ROW: there may be more rows; SQLITE_DONE: there are none;
+ * otherwise an error, and the batch contains the rows before it. */
 int rows_fetch(struct rows *rows, sqlite3_stmt *statement);
 
 /* Advances to the next row of the batch; false: there are no more. */
 bool rows_advance(struct rows *rows);
 
-/* Values of the row, as the store_column_...() of the same name. */
+/* Values of the row, like the store_column_...() with that name. */
 enum store_type rows_type(const struct rows *rows, int column);
 int64_t rows_int64(const struct rows *rows, int column);
 double rows_double(const struct rows *rows, int column);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sorted copy of the file's table of modules. Rows are never changed or removed, so only new rows
- * are read; another file (`epoch`) is read from the beginning. Strings remain valid until
- * space_free(), because callers keep them.
+ * A sorted copy of the file's table of modules. Rows are never changed or removed, so only new rows are read;
+ * another file (`epoch`) is read from its beginning. Strings remain valid until space_free(), because callers
+ * keep them.
  *
- * Rows are read without the lock: a thread may wait long for its turn to read, and neither fork() nor
- * a thread with a known module may wait for that.
+ * Rows are read without the lock: a thread may have to wait long before it can read, and neither fork() nor a
+ * thread that needs a known module may wait for that.
  */
 #include "store/read/space.h"
 
@@ -24,10 +24,10 @@ static struct {
 	uint64_t epoch;
 	int64_t last_row;
 	struct module_map modules;
-	VECTOR(struct module *) known; /* all that were ever handed out */
+	VECTOR(struct module *) known; /* all that callers have received */
 } space;
 
-/* In a child: data that another thread was changing is abandoned and made again. */
+/* In a child: another thread may have been changing the data, so it is abandoned and read again. */
 static void forget(void)
 {
 	memset(&space, 0, sizeof(space));
@@ -35,7 +35,7 @@ static void forget(void)
 
 LOCK_DEFINE(lock, LOCK_STORE_SPACE, .lost = forget);
 
-/* A row that was read, not yet in the copy. */
+/* A row that was read and is not yet in the copy. */
 struct placed {
 	int64_t row;
 	struct module *module;
@@ -78,12 +78,13 @@ static bool add_row(const struct placed *placed)
 	if (!vector_reserve(&space.known, space.known.count + 1) ||
 	    !module_map_add(&space.modules, placed->module))
 		return false;
-	vector_push(&space.known, placed->module); /* has room */
+	vector_push(&space.known, placed->module); /* the room is reserved */
 	space.last_row = placed->row;
 	return true;
 }
 
-/* Begins the copy of this file, unless it has it, or a newer one's. Returns the last row that it has. */
+/* Begins a copy of this file, unless the copy is already of this file or a newer one. Returns the copy's last
+ * row. */
 static int64_t begin_file(uint64_t epoch)
 {
 	int64_t last_row;
@@ -99,8 +100,8 @@ static int64_t begin_file(uint64_t epoch)
 	return last_row;
 }
 
-/* Adds the rows, in their order, unless the file is another by now. Another thread may have added the first
- * of them. */
+/* Adds the rows in order, unless the store has changed to another file. Another thread may already have added
+ * the first of them. */
 static void add_rows(uint64_t epoch, const placed_rows *rows)
 {
 	bool is_good;
@@ -145,7 +146,7 @@ static void refresh(void)
 	vector_free(&rows);
 }
 
-/* In the copy of the file that is open, or was. */
+/* In the copy of the open file, or of the last one. */
 static const struct module *find(uint64_t address)
 {
 	const struct module *module = NULL;
@@ -169,12 +170,12 @@ static const struct module *locate_in_file(uint64_t address)
 	return find(address);
 }
 
-/* An address of this process in a module that no sample has named, or that has another base in the file. */
+/* For an address of this process in a module that no sample has named, or whose base in the file differs. */
 static const struct module *locate_in_process(uint64_t address)
 {
 	const struct module *module = modules_find(address, modules_generation());
 
-	/* It may be new: the list of modules was not refreshed since it was loaded. */
+	/* The module may have been loaded after the list of modules was last refreshed. */
 	if (!module && modules_refresh(false))
 		module = modules_find(address, modules_generation());
 	return module;
@@ -188,7 +189,7 @@ const struct module *store_locate(uint64_t address)
 	return module ? module : locate_in_process(address);
 }
 
-/* Compares what WRITE_FIND_MODULE compares. */
+/* Compares the same properties as WRITE_FIND_MODULE. */
 static bool is_same(const struct module *placed, const struct module *module)
 {
 	if (placed->end - placed->start != module->end - module->start ||
@@ -199,7 +200,7 @@ static bool is_same(const struct module *placed, const struct module *module)
 	        placed->mtime_ns == module->mtime_ns);
 }
 
-/* The module's base in the file; 0: it has none, and cannot have its address in this process. */
+/* The module's base in the file; 0: it has none, because another module has its addresses. */
 static uint64_t find_base(const struct module *module)
 {
 	uint64_t base = module->start;
