@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates come from the tables of the commands and, for ids and names, from the trace
- * file that the line names or else ./queryprof.trace.
+ * Candidates come from the tables of the commands. Ids and names come from the trace file on the command
+ * line, or else from ./queryprof.trace.
  *
- * bash cuts a line at "=", so a value stands behind its option or behind a word "=".
- * Prints a candidate a line; or one line that leaves the completion to bash: ":files", or ":command N" for
- * the command line that begins at word N.
+ * bash splits a line at "=", so a value follows its option, or a word "=". Prints a candidate per line, or
+ * one line that leaves the completion to bash: ":files", or ":command N" for the command line that begins at
+ * word N.
  */
 #include "cmd/complete.h"
 
@@ -46,7 +46,7 @@ static void offer_options(const char *prefix, const struct command *command)
 	offer(prefix, "--", "help", "");
 }
 
-/* Values that lie in the trace file. ?1: how they begin. */
+/* Values from the trace file. ?1: the beginning of the value. */
 static const char *const rows_of[] = {
 	[OPTION_QUERY] = "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
 	[OPTION_STATEMENT] = "SELECT DISTINCT substr(printf('%016x', normalized_query_hash), 1, 8) AS id "
@@ -64,7 +64,7 @@ static const char *const rows_of[] = {
 			  "'*' LIMIT 1000",
 };
 
-/* Any program, or stranger, may have chosen it. */
+/* A stranger may have chosen the text. */
 static bool is_shown(const char *text)
 {
 	for (size_t size; *text; text += size) {
@@ -142,7 +142,7 @@ static bool is_equals(int index, int count, char **words)
 	return index >= 0 && index < count && strcmp(words[index], "=") == 0;
 }
 
-/* Everything behind the command's name. */
+/* Completes the words after the command's name. */
 static void offer_arguments(const struct command *command, int cursor, int count, char **words)
 {
 	const char *prefix = cursor < count ? words[cursor] : "", *path = NULL;

@@ -31,8 +31,8 @@ static int run_command(const struct command *command, int argc, char **argv)
 		help_print_command(command, stdout);
 		return COMMAND_FINE;
 	}
-	/* `| head` ends this process silently, whatever it inherited. The command does not change what
-	 * another program inherits through it. */
+	/* `| head` ends this process silently, even if it inherited an ignored SIGPIPE. A command that starts
+	 * a program does not change what that program inherits. */
 	if (!command->wraps_command) {
 		signal(SIGPIPE, SIG_DFL);
 		memory_limit_set();
@@ -84,7 +84,7 @@ static int run(int argc, char **argv)
 		memory_limit_set();
 		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
 	}
-	/* Of `analyze`, for itself. */
+	/* `analyze` starts this itself. */
 	if (strcmp(name, "--run-statement") == 0) {
 		memory_limit_set();
 		return node_times_run(argc - 2, argv + 2);
@@ -113,9 +113,9 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	program_ignore_file_size();
-	setlocale(LC_CTYPE, ""); /* how wide the terminal shows a character */
+	setlocale(LC_CTYPE, ""); /* for the width of characters on the terminal */
 	int result = stack_limit_run(run, argc, argv), error = pager_end();
-	/* stdio keeps no reason for an earlier failure: what follows fails for the same reason. */
+	/* stdio does not keep the errno of an earlier failure; the next output fails for the same reason. */
 	if (ferror(stdout))
 		putchar('\n');
 	errno = error;

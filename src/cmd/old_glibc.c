@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the command needs and a glibc before 2.34 does not have (cmake/glibc/): stat() and its like as
- * functions, also for the archives that it is linked with, and a start that runs the constructors.
+ * Functions that the command needs and that a glibc before 2.34 lacks (cmake/glibc/): stat() and related
+ * ones, also for the linked archives, and a start that runs the constructors.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

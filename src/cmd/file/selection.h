@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which runs a command is about: the options that several commands share.
+ * The options that select runs, shared by several commands.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ int selection_check(const char *command, const struct selection *one);
 /* The same for one time; NULL is valid. */
 int selection_check_time(const char *command, const char *option, const char *text);
 
-/* The ids that the given text can mean: itself if it is an id, else all that begin with it. Two rows show
- * that it is ambiguous. */
+/* The ids that the given text can mean: the id itself, or else all ids that begin with it. Two rows show that
+ * it is ambiguous. */
 #define FIND_IDS(ids)                                                                                        \
 	"WITH ids(id) AS (" ids ") SELECT id FROM ids WHERE id = ?1 "                                        \
 	"UNION ALL SELECT id FROM ids WHERE substr(id, 1, length(?1)) = ?1 AND ?1 <> '' "                    \

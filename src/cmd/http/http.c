@@ -22,14 +22,14 @@
 #define LAST_DELAY_MS 60000
 #define REPORTED_EVERY_MS 60000
 #define CONNECT_TIMEOUT_S 10L
-#define SHOWN_MAX 300 /* of a response, in a message */
-/* The longest responses that are kept, the columns of a table and what a server rejected, have some
+#define SHOWN_MAX 300 /* characters of a response in a message */
+/* The longest responses that must be kept, the columns of a table and the reason of a refusal, have some
  * kilobytes. */
 #define RESPONSE_MAX ((size_t)1 << 20)
 #define HEADERS_MAX ((size_t)256 << 10) /* of all responses to one request */
 #define CREDENTIALS_LINE_MAX 65536
 
-/* libcurl is there under one of two names, and not needed by the other commands. */
+/* libcurl has one of two names. Other commands do not need it. */
 static const char *const libraries[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
 
 #define CURL_FUNCTIONS(F)                                                                                    \
@@ -85,7 +85,7 @@ void http_resume(int64_t patience_s)
 		http.settings.patience_s = patience_s;
 }
 
-/* By libc, unlike base/clock.h, so that a test can hurry it (tests/push/hurried.c). */
+/* Calls libc, unlike base/clock.h, so that a test can change the time (tests/push/hurried.c). */
 static int64_t clock_ms(void)
 {
 	struct timespec now;
@@ -96,7 +96,7 @@ static int64_t clock_ms(void)
 
 void http_sleep(int64_t ms)
 {
-	/* In pieces: a signal may come just before the call. */
+	/* In short pieces, because a signal may arrive just before the call. */
 	for (int64_t end = clock_ms() + ms, left = ms; left > 0 && !stopped; left = end - clock_ms()) {
 		int64_t piece = left < 100 ? left : 100;
 
@@ -129,7 +129,7 @@ static char *copy_environment(const char *name)
 	return value ? strdup(value) : NULL;
 }
 
-/* False: the line is none of those that there are. */
+/* False: the line has none of the known forms. */
 static bool parse_line(const char *line)
 {
 	if (!line[0] || line[0] == '#')
@@ -268,7 +268,7 @@ static void set_options(const char *url, struct curl_slist *headers, const void 
 {
 	CURL *easy = http.easy;
 
-	/* The connection stays. */
+	/* Keeps the connection. */
 	curl.curl_easy_reset(easy);
 	curl.curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl.curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -297,7 +297,7 @@ static void set_options(const char *url, struct curl_slist *headers, const void 
 
 static struct curl_slist *list_headers(const char *const *headers)
 {
-	/* Without this one libcurl waits for a permission to send the body. */
+	/* Otherwise libcurl would wait for permission to send the body. */
 	struct curl_slist *list = curl.curl_slist_append(NULL, "Expect:");
 
 	for (; headers && *headers; headers++)
@@ -344,7 +344,7 @@ static void try_once(const char *url, const char *const *headers, const void *bo
 		snprintf(http.error, sizeof(http.error), "%s", curl.curl_easy_strerror(code));
 	curl.curl_slist_free_all(list);
 	if (code == CURLE_OK && http.response.items) {
-		http.response.items[http.response.count] = 0; /* has room */
+		http.response.items[http.response.count] = 0; /* there is room */
 		response->text = http.response.items;
 		response->size = http.response.count;
 	}
@@ -367,7 +367,7 @@ static char *describe(const struct http_response *response)
 	return text;
 }
 
-/* Without what follows the question mark, which may be anything. */
+/* Without the part from the question mark on, which may contain anything. */
 static int url_size(const char *url)
 {
 	return (int)strcspn(url, "?");
@@ -381,7 +381,8 @@ static void report(const char *url, const struct http_response *response, const 
 	free(why);
 }
 
-/* Half of it and a random part of the other half: many pushes do not come back at once. */
+/* Half of the time and a random part of the other half, so that many pushes do not return at the same
+ * moment. */
 static int64_t with_jitter(int64_t ms)
 {
 	uint32_t random = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A subcommand of queryprof: one file with one `struct command`; command.c has the table
- * of them. Results go to stdout, everything else to stderr, as "queryprof: what".
+ * A subcommand of queryprof: one file with one `struct command`. command.c has the table of all. Results go
+ * to stdout, all other text to stderr as "queryprof: TEXT".
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times on the command line: a base (a date, now, the end of the file, …), plus or minus a duration; or only
- * a duration, which means so long ago. All in UTC.
+ * Times on the command line: a base (a date, now, the end of the file, …), plus or minus a duration. A
+ * duration alone means that long ago. All times are UTC.
  */
 #include "cmd/line/moment.h"
 
@@ -97,7 +97,7 @@ static bool parse_date(const char **at, int64_t *ns)
 	date.tm_mon -= 1;
 	struct tm asked = date;
 	*ns = timegm(&date) * SECOND + fraction;
-	/* ns end in 2262, and timegm() turns 30 February into another day. */
+	/* Times in ns end in 2262, and timegm() turns 30 February into another day. */
 	if (asked.tm_year < 0 || asked.tm_year > 361 || asked.tm_mon != date.tm_mon ||
 	    asked.tm_mday != date.tm_mday || asked.tm_hour != date.tm_hour || asked.tm_min != date.tm_min)
 		return false;

@@ -2,11 +2,11 @@
 /*
  * queryprof push: sends new rows of trace files to a server.
  *
- * A round reads one piece of one file in one read transaction, ends the transaction, writes down
- * what is about to be sent, sends it, and writes down that it was sent. So the file's writers never
- * wait for the network, and whenever this process is killed, the next one repeats the same piece,
- * which the target counts once. The rows wait in the file while a target is away. What is wrong with one file
- * is no other's: push goes on without it, and fails at its end.
+ * A round reads one piece of one file in one read transaction, and ends the transaction. It records what it
+ * is about to send, sends it, and records that it was sent. So the file's writers never wait for the network.
+ * If this process is killed at any moment, the next one repeats the same piece, which the target counts once.
+ * Rows wait in the file while a target is unavailable. If one file has an error, push continues with the
+ * others, and fails at its end.
  */
 #include "cmd/line/command.h"
 
@@ -30,7 +30,7 @@
 #include "store/file/database.h"
 
 #define SAMPLES_A_ROUND 50000
-#define STACKS_MAX 50000 /* of a file, kept: about 2 KiB each */
+#define STACKS_MAX 50000 /* kept per file; about 2 KiB each */
 #define SHOWN_EVERY_S 60
 #define LAST_PATIENCE_S 5
 
@@ -124,7 +124,7 @@ static int read_identity(const struct push_file *file, int64_t *identity)
 	return *identity ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 }
 
-/* Finds the rows before the file's own end, and not too many of them. A command_result. */
+/* Finds the end of the new rows, limited to a piece. A command_result. */
 static int find_new_rows(struct push_file *file, struct push_position *since, struct push_position *until)
 {
 	static const struct {
@@ -145,7 +145,7 @@ static int find_new_rows(struct push_file *file, struct push_position *since, st
 	*since = file->state.sent;
 	*until = file->state.next;
 	if (memcmp(since, until, sizeof(*since)) != 0)
-		return COMMAND_FINE; /* it was in flight */
+		return COMMAND_FINE; /* the piece was in flight */
 	if (sqlite3_prepare_v2(file->db, sql_push_news, -1, &row, NULL) != SQLITE_OK)
 		return complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
@@ -159,7 +159,7 @@ static int find_new_rows(struct push_file *file, struct push_position *since, st
 	return code == SQLITE_ROW ? COMMAND_FINE : complain("%s: %s", file->path, sqlite3_errmsg(file->db));
 }
 
-/* Removed rows may have left their numbers to other rows, and there may be too many rows. A
+/* Removed rows may have left their numbers to other rows, and the cache must not grow without limit. A
  * command_result. */
 static int refresh_stacks(struct push_file *file)
 {
@@ -199,7 +199,7 @@ enum piece {
 	PIECE_KEPT, /* the server did not accept it; after a complaint */
 };
 
-/* The end of the piece; `since`: there is nothing new. A command_result. */
+/* Finds the end of the piece; if it equals `since`, nothing is new. A command_result. */
 static int prepare_piece(struct push_file *file, struct push_position *since, struct push_position *until,
                          struct push_batch *batch)
 {

@@ -57,7 +57,7 @@ static bool is_by_caller(void)
 	return by && strcmp(by, CALLER) == 0;
 }
 
-/* COMMAND_MISUSED after a complaint about two options that each choose what a line stands for. */
+/* COMMAND_MISUSED after a complaint: two options both choose what a line represents. */
 static int check_lines(const char *by_what)
 {
 	const char *const chosen[] = { statements ? "--statements" : NULL, runs ? "--runs" : NULL,
@@ -77,7 +77,7 @@ static int check_lines(const char *by_what)
 	return COMMAND_FINE;
 }
 
-/* What a line stands for: the SQL that prints the lines, the SQL before it without a result, and the
+/* What a line represents: the SQL that prints the lines, the SQL before it without a result, and the
  * format. */
 struct lines {
 	const char *prepare[2], *print, *if_empty, *spare;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program run as a child, with every signal passed on exactly once.
+ * A program run as a child, to which each signal is passed on exactly once.
  *
- * The command stays its parent, instead of becoming the program, to print a summary at its end. So it must
- * pass on signals, but only those to the command alone. The program has already received those of the
- * terminal, or of kill() to the whole process group, and must not get them twice, because it may count its
+ * The command stays its parent, instead of becoming the program, so that it can print a summary at the end.
+ * So it must pass on signals that were sent to the command alone. The program has already received those of
+ * the terminal, or of kill() to the whole process group. It must not get them twice, because it may count its
  * interrupts. The kernel marks the terminal's signals. For the others there is a witness: a process of the
- * same group that never handles a signal, so a signal to the group stays pending in it, and /proc shows that.
+ * same group that never handles a signal. A signal to the group stays pending in it, and /proc shows that.
  *
- * This process blocks all signals and takes them one by one, so their dispositions stay those that the
+ * This process blocks all signals and takes them one by one, so their dispositions remain those that the
  * program inherits.
  */
 #include "cmd/ui/program.h"
@@ -243,15 +243,16 @@ static bool is_to_be_passed_on(const siginfo_t *info)
 
 static void pass_on(const siginfo_t *info)
 {
-	/* First, because the witness also has the terminal's signals, and would attribute the next one to the
-	 * group. */
+	/* First, because the witness also gets the terminal's signals, and would attribute the next one to
+	 * the group. */
 	bool is_witnessed = has_witnessed(info->si_signo);
-	/* The kernel's are the terminal's, to the group; but it tells only the session's leader that the
-	 * terminal has gone. */
+	/* The kernel sends the terminal's signals to the group, except that only the session's leader learns
+	 * of a hangup. */
 	bool is_of_leader = info->si_signo == SIGHUP && getsid(0) == getpid();
 	bool is_of_group = (info->si_code > 0 && !is_of_leader) || is_witnessed;
 
-	/* A daemon has left the group. Without the command, it would be the group's leader, which cannot. */
+	/* A program that has left the group did not get the signal. Without the command it would be the
+	 * group's leader, which cannot leave. */
 	if (is_of_group && getpgid(program) == getpgrp())
 		return;
 	if (info->si_code == SI_QUEUE) {
@@ -283,7 +284,7 @@ const char *program_last_name(void)
 	return last_name;
 }
 
-/* True: it has ended. */
+/* True: the program has ended. */
 static bool poll_status(int *status)
 {
 	pid_t changed;
@@ -350,7 +351,7 @@ int program_start(char **argv)
 	int error;
 
 	program_hold_signals();
-	/* If it is ignored, the end cannot be waited for. */
+	/* If SIGCHLD is ignored, waiting for the end is impossible. */
 	sigaction(SIGCHLD, &standard, &inherited.on_child);
 	start_witness(); /* first, to miss no signal */
 	error = start_program(argv);
@@ -369,7 +370,7 @@ _Noreturn void program_end_alike(int status)
 		int signal_number = WTERMSIG(status);
 		sigset_t one;
 
-		setrlimit(RLIMIT_CORE, &none); /* only the program's dump is of interest */
+		setrlimit(RLIMIT_CORE, &none); /* only the program's core dump is of interest */
 		sigaction(signal_number, &standard, NULL);
 		sigemptyset(&one);
 		sigaddset(&one, signal_number);

@@ -83,8 +83,7 @@ static void close_copies(void)
 {
 	struct rlimit limit = { .rlim_max = RLIM_INFINITY };
 
-	getrlimit(RLIMIT_NOFILE,
-	          &limit); /* the limit may have been lowered after the descriptors were opened */
+	getrlimit(RLIMIT_NOFILE, &limit); /* it may be lower than when the descriptors were opened */
 	if (limit.rlim_max > LIMIT_MAX)
 		limit.rlim_max = LIMIT_MAX;
 	for (rlim_t fd = FIRST_CLOSED; fd < limit.rlim_max; fd++)

@@ -146,8 +146,7 @@ bool guard_lock(const struct guard *guard, const struct contention_limit *limit)
 	while ((error = set_lock(guard->fd, F_RDLCK, LOCK_BYTE_SHARED, LOCK_BYTES_SHARED)) == EAGAIN &&
 	       contention_nap(limit, naps++, NAPS_GUARD))
 		;
-	return error == 0 || error == EINVAL ||
-	       error == ENOLCK; /* the file system has no such locks: continue without */
+	return error == 0 || error == EINVAL || error == ENOLCK; /* no such locks here: continue without */
 }
 
 void guard_end_setup(const struct guard *guard)

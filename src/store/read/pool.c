@@ -63,10 +63,9 @@ static struct {
 	bool runs, ending;
 	uint64_t cpu_ns; /* that it has used and reported */
 	struct store_cursor *first_job, *last_job, *running;
-	sqlite3 *stepping; /* the connection whose statement the current job steps */
-	uint64_t progress; /* a counter of progress of all jobs; relaxed atomic */
-	struct store_cursor
-		*returned; /* returned before their end: to be reset for the next owner, or closed */
+	sqlite3 *stepping;             /* the connection whose statement the current job steps */
+	uint64_t progress;             /* a counter of progress of all jobs; relaxed atomic */
+	struct store_cursor *returned; /* before their end: to be reset or closed */
 	struct store_cursor *remote;
 } pool;
 LOCK_DEFINE_GROUPED(pool, LOCK_STORE_POOL, &pool.lock);
