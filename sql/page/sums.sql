@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stacks of page/stacks.sql, by descending time. frames: indexes in the list of functions, with commas between
+-- The stacks of page/stacks.sql, by descending time, then the rests. The points of `times` name them by their place. frames: indexes in the list of functions, with commas between
 -- them, leaf first; NULL for a wait without a stack, and for the rest of the statement's time. wait: the cause of an
 -- OffCPU sample. statement: zeros if it is not known.
 WITH texts AS MATERIALIZED (
@@ -8,4 +8,4 @@ WITH texts AS MATERIALIZED (
 	GROUP BY stack)
 SELECT printf('%016x', s.hash) AS statement, trace_type, coalesce(c.name, '') AS wait, samples, round(value / 1e6, 3) AS ms, frames
 FROM temp.page_stacks AS s LEFT JOIN texts USING (stack) LEFT JOIN wait_causes AS c ON c.cause = wait & 255
-ORDER BY value DESC, statement, trace_type, wait;
+ORDER BY s.rowid;

@@ -77,6 +77,49 @@ class File(Tool):
             names = {name for name, in db.execute("SELECT name FROM names")}
         self.assertTrue({one["function"].split(" (")[0] for one in data["functions"]} & names)
 
+    def test_times(self):
+        """The points add up to the stacks, and each is a sample of a thread of the file."""
+        data = self.data()
+        times, digits = data["times"], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        numbers, number, scale = [], 0, 1
+        for digit in times["points"]:
+            value = digits.index(digit)
+            number, scale = number + value % 32 * scale, scale * 32
+            if value < 32:
+                numbers.append(number)
+                number, scale = 0, 1
+        points = list(zip(*[iter(numbers)] * 4))
+        self.assertEqual(len(points), sum(one["samples"] for one in data["stacks"]))
+        sums = [0] * len(data["stacks"])
+        for _, stack, origin, value in points:
+            sums[stack] += value * times["unit_ms"]
+            self.assertTrue(data["origins"][origin]["thread_id"])
+        for one, ms in zip(data["stacks"], sums):
+            self.assertAlmostEqual(one["ms"], ms, delta=0.01)
+        with contextlib.closing(sqlite3.connect(self.trace)) as db:
+            first, last = db.execute("SELECT min(timestamp_ns) / 1000000, max(timestamp_ns) / 1000000 FROM samples JOIN series ON series.id = series "
+                                     "WHERE trace_type IN ('CPU', 'OffCPU')").fetchone()
+        self.assertEqual((times["from_ms"], times["from_ms"] + sum(point[0] for point in points), times["thinned"]), (first, last, False))
+
+    def test_history(self):
+        """A statement with several plans has them in the order of time."""
+        self.assertEqual(self.data()["history"], [])
+        trace = os.path.join(self.folder, "history.trace")
+        shutil.copy(self.trace, trace)
+        with contextlib.closing(sqlite3.connect(trace)) as db:
+            run, program, statement = db.execute("SELECT max(q.id), program, printf('%016x', normalized_query_hash) FROM queries AS q JOIN statements AS x ON x.id = q.statement "
+                                                 "WHERE program AND finished GROUP BY program HAVING count(*) > 1 ORDER BY count(*) DESC").fetchone()
+            db.execute("CREATE TEMP TABLE other AS SELECT * FROM programs WHERE id = ?", (program,))
+            db.execute("UPDATE other SET id = 9999, plan_hash = 9999")
+            db.execute("INSERT INTO programs SELECT * FROM other")
+            db.execute("INSERT INTO plans VALUES (9999, 'SCAN other')")
+            db.execute("UPDATE queries SET program = 9999 WHERE id = ?", (run,))
+            db.commit()
+        history = self.data(trace=trace)["history"]
+        self.assertEqual({one["statement"] for one in history}, {statement})
+        self.assertGreaterEqual(len({one["plan"] for one in history}), 2)
+        self.assertEqual([one["from_ms"] for one in history], sorted((one["from_ms"] for one in history), reverse=True))
+
     def test_selected(self):
         """Options that select runs select what the page shows."""
         one = self.data()["statements"][0]["statement"]
@@ -113,7 +156,7 @@ class File(Tool):
         names = {word for word in words if word.islower() and re.search(r"\b%s\b" % word, DATA.search(whole)[1])}
         self.assertIn("orders", names)
         data = json.loads(DATA.search(bare)[1])
-        kept = " ".join(str(value) for part in ("statements", "plans", "findings", "lanes", "locks", "chains", "wals", "pages") for one in data[part] for key, value in one.items()
+        kept = " ".join(str(value) for part in ("statements", "plans", "history", "findings", "lanes", "locks", "chains", "wals", "pages") for one in data[part] for key, value in one.items()
                         if key not in ("statement", "caller", "caller_function", "sure", "see", "waits", "seen", "finding", "title", "database"))
         self.assertEqual([name for name in names if re.search(r"\b%s\b" % name, kept)], [])
         self.assertTrue(data["no_text"])

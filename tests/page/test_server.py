@@ -23,7 +23,7 @@ from tool import *
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "300"))
 SEED = 52
 SECONDS = 300  # of patience, not a bound
-PARTS = ["file", "statements", "plans", "callers", "runs", "functions", "stacks", "lanes", "locks", "chains", "wals", "wal_points", "pages", "findings", "losses",
+PARTS = ["file", "statements", "plans", "history", "callers", "runs", "functions", "stacks", "origins", "lanes", "locks", "chains", "wals", "wal_points", "pages", "findings", "losses",
          "sampling", "unplanned"]
 
 

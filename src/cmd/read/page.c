@@ -11,6 +11,7 @@
 #include "cmd/file/shown_type.h"
 #include "cmd/line/command.h"
 #include "cmd/read/finding_list.h"
+#include "cmd/read/page_times.h"
 #include "cmd/read/page_walk.h"
 #include "queryprof.h"
 #include "sql_causes.h"
@@ -20,9 +21,11 @@
 #include "sql_page_file.h"
 #include "sql_page_findings.h"
 #include "sql_page_functions.h"
+#include "sql_page_history.h"
 #include "sql_page_lanes.h"
 #include "sql_page_locks.h"
 #include "sql_page_losses.h"
+#include "sql_page_origins.h"
 #include "sql_page_pages.h"
 #include "sql_page_plans.h"
 #include "sql_page_runs.h"
@@ -46,7 +49,7 @@
 /* The parts of the data, in this order, because later ones read tables of earlier ones. */
 static const struct part {
 	const char *name; /* NULL: its rows are only for later parts */
-	const char *sql;
+	const char *sql;  /* NULL: page_times_print() */
 } parts[] = {
 	{ NULL, "DROP TABLE IF EXISTS temp.page_findings; CREATE TEMP TABLE page_findings AS " FINDING_LIST
 	        " LIMIT " FINDINGS_MAX },
@@ -56,10 +59,13 @@ static const struct part {
 	{ "file", sql_page_file },
 	{ "statements", sql_page_statements },
 	{ "plans", sql_page_plans },
+	{ "history", sql_page_history },
 	{ "callers", sql_page_callers },
 	{ "runs", sql_page_runs },
 	{ "functions", sql_page_functions },
 	{ "stacks", sql_page_sums },
+	{ "times", NULL },
+	{ "origins", sql_page_origins },
 	{ "lanes", sql_page_lanes },
 	{ "locks", sql_page_locks },
 	{ "chains", sql_page_chains },
@@ -131,8 +137,9 @@ static int print_parts(sqlite3 *db, const struct page_options *options)
 		result = make_table(db, "page_chains", sql_lock_chains,
 		                    (struct sql_parameter[]){ { NULL, NULL } });
 	for (size_t i = 0; !result && i < sizeof(parts) / sizeof(*parts); i++)
-		result = parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
-		                       : run_rows(db, parts[i].sql, options);
+		result = !parts[i].sql   ? page_times_print(db)
+		         : parts[i].name ? page_print_rows(db, parts[i].name, parts[i].sql, options)
+		                         : run_rows(db, parts[i].sql, options);
 	return result;
 }
 

@@ -24,9 +24,17 @@ export interface Func { function: string; module: string }
 /* frames: numbers of functions with commas between them, leaf first; null: a wait without a stack, or the rest of the statement's time. */
 export interface Stack { statement: string; trace_type: string; wait: string; samples: number; ms: number; frames: string | null }
 
+/* points: see page_times.h; thinned: a point may stand for several samples. */
+export interface Times { from_ms: number; unit_ms: number; thinned: boolean; points: string }
+
+/* labels: JSON. null: not known. */
+export interface Origin { process_id: Known; thread_id: Known; thread_name: string; labels: string }
+
+export interface PlanPeriod { statement: string; plan: Known; database: string | null; from_ms: number; to_ms: number; runs: number; each_ms: number; changes: string | null }
+
 export interface Lane {
 	statement: string; process_id: number; thread_id: number; thread_name: string; at_ms: number; open_ms: number; wall_ms: number; lock_ms: number;
-	wait_ms: number; finished: number;
+	wait_ms: number; kind: string; finished: number;
 }
 
 export interface LockWait {
@@ -51,7 +59,8 @@ export interface PageTree {
 export interface Data {
 	version: string; made_ms: number; no_text: boolean; name: string;
 	file: { programs: string | null; processes: number; first_ms: Known; last_ms: Known }[];
-	statements: Statement[]; plans: PlanNode[]; callers: Caller[]; runs: Run[]; functions: Func[]; stacks: Stack[]; lanes: Lane[];
+	statements: Statement[]; plans: PlanNode[]; history: PlanPeriod[]; callers: Caller[]; runs: Run[]; functions: Func[]; stacks: Stack[];
+	times: Times | null; origins: Origin[]; lanes: Lane[];
 	locks: LockWait[]; chains: LockChain[]; wals: Wal[]; wal_points: WalPoint[]; pages: PageTree[]; findings: Finding[];
 	losses: { reason: string; samples: number; refusals: number }[];
 	sampling: { trace_type: string; unit: string; threads: number; period_ms: number; shortest_ms: number; longest_ms: number }[];
