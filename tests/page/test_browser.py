@@ -121,6 +121,7 @@ class Shown(Tool):
         self.assertEqual(page.column("callers", 3), [one["caller"] or "not known" for one in of["callers"]])
         self.assertEqual(len(page.column("slow runs", 1)), min(20, len(of["runs"])))
         self.assertEqual(page.texts("nav a[aria-current]"), ["Statements"])
+        self.assertEqual(len(page.column("plan history", 1)), sum(one["statement"] == statement["statement"] for one in data["history"]))
 
     def test_panels_of_a_file(self):
         page, data = self.open_file(self.trace)
@@ -153,9 +154,10 @@ class Shown(Tool):
         for stack in data["stacks"]:
             sums[stack["statement"]] = sums.get(stack["statement"], 0) + (stack["ms"] if stack["trace_type"] == "CPU" else 0)
         page.get("{ const time = document.getElementById('flame-time'); time.value = 'cpu'; time.dispatchEvent(new Event('change')); }")
+        page.wait("document.querySelector('.flame').getAttribute('aria-label').includes('CPU time')")
         self.assertIn(": %s of CPU time" % shown_ms(sum(sums.values())), page.get("document.querySelector('.flame').getAttribute('aria-label')"))
         statement = max((one for one in sums if one.strip("0")), key=sums.get)
-        page.go("flame=" + statement, "Flame graph of a statement")
+        page.go("flame=%s&time=cpu" % statement, "Flame graph of a statement")
         self.assertIn(": %s of CPU time" % shown_ms(sums[statement]), page.get("document.querySelector('.flame').getAttribute('aria-label')"))
         page.wait("document.querySelectorAll('.flame svg g').length > 1")
         totals = {name: share_ms(total) for name, total in zip(page.column("functions", 3), page.column("functions", 2))}
@@ -170,13 +172,42 @@ class Shown(Tool):
         page, data = self.open_file(self.trace)
         page.go("timeline", "Time line")
         self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(data["lanes"]))
-        first, last = min(one["at_ms"] for one in data["lanes"]), max(one["at_ms"] + one["open_ms"] for one in data["lanes"])
-        page.get("[...document.querySelectorAll('.choices button')].find((one) => one.textContent === 'Closer').click()")
-        quarter = (last - first) / 4
-        inside = [one for one in data["lanes"] if one["at_ms"] <= last - quarter and one["at_ms"] + one["open_ms"] >= first + quarter]
-        self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(inside))
-        page.get("[...document.querySelectorAll('.choices button')].find((one) => one.textContent === 'Whole').click()")
-        self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(data["lanes"]))
+        press = "[...document.querySelectorAll('.choices button')].find((one) => one.textContent === '%s').click()"
+        page.get(press % "Closer")
+        page.wait("location.hash.includes('from=')")
+        first, last = (float(page.get("new URLSearchParams(location.hash.split('&').slice(1).join('&')).get('%s')" % name)) for name in ("from", "to"))
+        inside = [one for one in data["lanes"] if one["at_ms"] <= last and one["at_ms"] + one["open_ms"] >= first]
+        self.assertLess(len(inside), len(data["lanes"]))
+        page.wait("document.querySelectorAll('.timeline rect').length === %d" % len(inside))
+        page.get(press % "Whole")
+        page.wait("document.querySelectorAll('.timeline rect').length === %d" % len(data["lanes"]))
+
+    def test_selection(self):
+        """A drag over the heat map selects a time, for other panels too; a link keeps it, and another time can be compared with it."""
+        page, data = self.open_file(self.trace)
+        page.go("timeline", "Time line")
+        box = page.get("document.querySelector('canvas.heat').scrollIntoView(); JSON.stringify(document.querySelector('canvas.heat').getBoundingClientRect())")
+        box = json.loads(box)
+        drag = "for (const [name, x, y] of [['pointerdown', %(x1)f, %(y1)f], ['pointermove', %(x2)f, %(y2)f], ['pointerup', %(x2)f, %(y2)f]]) " \
+            "document.querySelector('canvas.heat').dispatchEvent(new PointerEvent(name, { clientX: x, clientY: y, bubbles: true, pointerId: 1 }));"
+        page.get("HTMLCanvasElement.prototype.setPointerCapture = () => undefined;" + drag % {
+            "x1": box["left"] + 1, "y1": box["top"] + 1, "x2": box["left"] + box["width"] / 2, "y2": box["bottom"] - 2})
+        page.wait("location.hash.includes('from=')")
+        kept = page.get("location.hash")
+        self.assertTrue(kept.startswith("#timeline&from="))
+        for name in "Statements", "Flame graph":
+            page.get("[...document.querySelectorAll('nav a')].find((one) => one.textContent === '%s').click()" % name)
+            page.wait("document.querySelector('main h2').textContent === '%s'" % name)
+            self.assertTrue(page.get("location.hash").endswith(kept[len("#timeline"):]))
+        page.get("location.hash = %s" % json.dumps(kept.replace("timeline", "statements")))
+        page.wait("document.querySelectorAll(\"table[data-name='selected']\").length === 1")
+        share = sum(float(text.split()[0]) for text in page.column("selected", 1))
+        self.assertAlmostEqual(share, 100, delta=1)
+        page.get("[...document.querySelectorAll('.choices button')].find((one) => one.textContent === 'Compare with this').click()")
+        page.wait("document.querySelector('.selection').textContent.includes('Compared with')")
+        self.assertIn("before", page.texts("table[data-name='selected'] thead th"))
+        page.go("flame&" + page.get("location.hash").split("&", 1)[1], "Flame graph")
+        self.assertIn("change", page.texts("table[data-name='functions'] thead th"))
 
     def test_locks(self):
         page, data = self.open_file(self.trace)
@@ -207,7 +238,7 @@ class Shown(Tool):
             self.assertEqual(page.get("""[...document.querySelectorAll("table")].filter((one) => !one.caption?.textContent
                 || one.querySelectorAll("thead th:not([scope=col])").length || !one.closest("[role=region][tabindex='0'][aria-label]")).length"""), 0, panel)
             self.assertEqual(page.get("[...document.querySelectorAll('button, a')].filter((one) => !one.textContent.trim()).length"), 0, panel)
-            self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.closest('[aria-label]')).length"), 0, panel)
+            self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.closest('[aria-label], [aria-hidden]')).length"), 0, panel)
             self.assertEqual(page.get("[...document.querySelectorAll('input, select')].filter((one) => !one.labels.length).length"), 0, panel)
         self.assertEqual(page.get("document.activeElement.id"), "view")  # after a change of the panel, its beginning
 

@@ -14,8 +14,10 @@ async function load(name) {
 	return import("data:text/javascript," + encodeURIComponent(text));
 }
 
-const { hue, makeTree, sumFunctions, times } = await load("stacks.ts");
-const { duration, moment, oneLine, percent, place, plans, shellWord, sorted, view } = await load("format.ts");
+const { growth, hue, makeTree, sumFunctions, times } = await load("stacks.ts");
+const { duration, moment, oneLine, percent, place, plans, shellWord, sorted } = await load("format.ts");
+const { formatView, parseView, spanOf } = await load("view.ts");
+const { makeHeat, readPoints, selectStacks } = await load("times.ts");
 
 const row = (node, parent, self_ms, more = {}) => ({ statement: "a", plan: 7, runs: 1, seen: "", node, parent, detail: String(node), compared: "",
 	self_ms, error_ms: 0, loops: null, rows: null, ...more });
@@ -32,6 +34,8 @@ test("numbers have units, and what is not known is said", () => {
 	assert.equal(moment(0), "1970-01-01 00:00:00");
 	assert.equal(moment(null), "not known");
 	assert.equal(moment(1e300), "not known");
+	assert.equal(moment(1001.0625, 3), "1970-01-01 00:00:01.001");
+	assert.equal(moment(999, 1), "1970-01-01 00:00:00.9");
 });
 
 test("texts are one line of limited length", () => {
@@ -69,11 +73,26 @@ test("a damaged plan loses no node, and ends", () => {
 });
 
 test("an address names a panel or a statement, and nothing else", () => {
-	const panels = ["now", "findings"];
-	assert.deepEqual(view("#findings", panels), { panel: "findings", statement: "" });
-	assert.deepEqual(view("#statement=0123456789abcdef", panels), { panel: "statement", statement: "0123456789abcdef" });
-	for (const other of ["", "#", "#statement", "#statement=<img>", "#__proto__", "#constructor=1"])
-		assert.deepEqual(view(other, panels), { panel: "now", statement: "" });
+	const panels = ["now", "findings", "flame"], shown = (hash) => [parseView(hash, panels).panel, parseView(hash, panels).statement];
+	assert.deepEqual(shown("#findings"), ["findings", ""]);
+	assert.deepEqual(shown("#statement=0123456789abcdef"), ["statement", "0123456789abcdef"]);
+	assert.deepEqual(shown("#flame=0123456789abcdef&from=1"), ["flame", "0123456789abcdef"]);
+	for (const other of ["", "#", "#statement", "#statement=<img>", "#__proto__", "#constructor=1", "#findings=0123456789abcdef"])
+		assert.deepEqual(shown(other), ["now", ""]);
+});
+
+test("an address keeps the view", () => {
+	for (const hash of ["#flame", "#statement=0123456789abcdef&from=1795000000000.25&to=1795000000001", "#flame&from=-60000&from2=1&to2=2&thread=7.8&label=route%3D%2Fa+b&time=cpu&find=a%26b"])
+		assert.equal(formatView(parseView(hash, ["flame"])), hash);
+	const { from, to, base, find } = parseView("#flame&from=1e3&to=<b>&from2=5&to2=4&find=%zz", ["flame"]);
+	assert.deepEqual([from, to, base, find], [null, null, null, "%zz"]);
+});
+
+test("a time before the end moves with the end", () => {
+	const whole = { from: 1000, to: 100000 };
+	assert.equal(spanOf(parseView("#now", ["now"]), whole), null);
+	assert.deepEqual(spanOf(parseView("#now&from=-60000", ["now"]), whole), { from: 40000, to: 100000 });
+	assert.deepEqual(spanOf(parseView("#now&from=5&to=3", ["now"]), whole), { from: 5, to: 6 });
 });
 
 test("a word of a command line is one word of the shell", () => {
@@ -128,4 +147,52 @@ test("frames outside SQLite are one, and queryprof's own are none", () => {
 test("versions of a library have one hue", () => {
 	assert.equal(hue("libc.so.6"), hue("libc.so.7"));
 	assert.equal(hue(""), null);
+});
+
+/* As page_times.c writes them. */
+function encode(...numbers) {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	return numbers.map((number) => {
+		let text = "";
+		for (; number >= 32; number = Math.floor(number / 32))
+			text += digits[32 + number % 32];
+		return text + digits[number];
+	}).join("");
+}
+
+/* CPU at 1000 and 3000 of thread 1, a wait from 1500 to 2500 of thread 2, which has a label. */
+const timed = { stacks: [stack("0", 20), stack("1", 1000, { trace_type: "OffCPU", wait: "lock", statement: "b" })],
+	origins: [{ process_id: null, thread_id: null, thread_name: "", labels: "{}" }, { process_id: 7, thread_id: 1, thread_name: "", labels: "{}" },
+		{ process_id: 7, thread_id: 2, thread_name: "", labels: '{"route":"/a"}' }],
+	times: { from_ms: 1000, unit_ms: 0.5, thinned: false, points: encode(0, 0, 1, 20, 1500, 1, 2, 2000, 500, 0, 1, 20) } };
+const all = { span: null, thread: "", label: "" };
+
+test("points are read as they were written", () => {
+	const { at, stack, origin, ms } = readPoints(timed.times);
+	assert.deepEqual([[...at], [...stack], [...origin], [...ms]], [[0, 1500, 2000], [0, 1, 0], [1, 2, 1], [10, 1000, 10]]);
+});
+
+test("a selection has the samples in it, and the part of a wait that lies in it", () => {
+	const points = readPoints(timed.times), select = (more) => selectStacks(timed, points, { ...all, ...more }).map(({ statement, ms, samples }) => [statement, ms, samples]);
+	assert.equal(selectStacks(timed, points, all), timed.stacks);
+	assert.deepEqual(select({ span: { from: 1000, to: 2000 } }), [["a", 10, 1], ["b", 500, 1]]);
+	assert.deepEqual(select({ span: { from: 2400, to: 4000 } }), [["a", 10, 1], ["b", 100, 1]]);
+	assert.deepEqual(select({ thread: "7.1" }), [["a", 20, 2]]);
+	assert.deepEqual(select({ label: "route=/a" }), [["b", 1000, 1]]);
+	assert.deepEqual(select({ label: "route=/b" }), []);
+});
+
+test("the cells of a heat map are the time of its samples", () => {
+	const points = readPoints(timed.times), heat = makeHeat(timed, points, all, { from: 1000, to: 3001 }, () => true);
+	assert.deepEqual([heat.from, heat.column_ms, heat.rows, heat.columns], [1000, 100, 50, 21]);
+	assert.equal(heat.cells.reduce((sum, one) => sum + one, 0), 1020);
+	assert.deepEqual([heat.cells[0], heat.cells[1], heat.cells[250], heat.cells[249], heat.cells[1000]], [10, 0, 2, 0, 10]);
+	const cell = makeHeat(timed, points, all, { from: 2000, to: 2001 }, ({ statement }) => statement === "b");
+	assert.deepEqual([cell.column_ms, cell.rows, [...cell.cells]], [1, 1, [1]]);
+});
+
+test("two selections are compared by their shares", () => {
+	const tree = makeTree([stack("0", 30), stack("1", 10)], functions, { time: "cpu", statement: "a", all: true }, nameOf, [stack("0", 1), stack("2", 1)]);
+	const parts = Object.fromEntries([...tree.children.values()].map((child) => [child.name, growth(child, tree)]));
+	assert.deepEqual(parts, { leaf: 0.25, middle: 0.25, main: -0.5 });
 });

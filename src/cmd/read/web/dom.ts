@@ -3,6 +3,7 @@
  * Elements of the page. All that comes from the file becomes text: no function turns a string into markup.
  */
 import { type Cell, oneLine, sorted } from "./format.ts";
+import { address } from "./view.ts";
 
 type Child = Node | string | null;
 
@@ -42,8 +43,16 @@ export function copyButton(text: string, what: string): HTMLElement {
 }
 
 export function link(statement: string, text: string): HTMLElement {
-	return element("a", { href: `#statement=${statement}` }, text);
+	return element("a", { href: address({ panel: "statement", statement }) }, text);
 }
+
+export function button(text: string, press: () => void): HTMLElement {
+	const made = element("button", { type: "button" }, text);
+	made.addEventListener("click", press);
+	return made;
+}
+
+export const choice = (label: string, control: HTMLElement): HTMLElement => element("label", {}, `${label} `, control);
 
 /* Only visible; an adjacent cell has the value as text. */
 export function bar(share: number): HTMLElement {

@@ -19,10 +19,13 @@ export const percent = (number: Known): string => number === null ? "not known" 
 
 export const megabytes = (number: number): string => number >= 100 || number === 0 ? `${number.toFixed(0)} MB` : number >= 1 ? `${number.toFixed(1)} MB` : `${(number * 1000).toFixed(0)} kB`;
 
-/* "2026-11-28 10:02:03", in UTC, like the command. */
-export function moment(ms: Known): string {
+/* "2026-11-28 10:02:03", in UTC, like the command. digits: of the second's fraction. */
+export function moment(ms: Known, digits = 0): string {
 	const date = new Date(ms ?? NaN);
-	return Number.isNaN(date.getTime()) ? "not known" : date.toISOString().slice(0, 19).replace("T", " ");
+	if (Number.isNaN(date.getTime()))
+		return "not known";
+	const fraction = digits ? `.${Math.floor((ms! - Math.floor(ms! / 1000) * 1000) * 10 ** (digits - 3) + 1e-6).toString().padStart(digits, "0")}` : "";
+	return date.toISOString().slice(0, 19).replace("T", " ") + fraction;
 }
 
 export const oneLine = (text: string, most: number): string => {
@@ -92,15 +95,6 @@ export function plans(rows: readonly PlanNode[], statement: string): Tree[] {
 		if (row.statement === statement)
 			byPlan.set(row.plan, [...byPlan.get(row.plan) ?? [], row]);
 	return [...byPlan.values()].map(makeTree);
-}
-
-/* The target of the address after "#": a panel, or "statement=" or "flame=" with the number of a
- * statement. */
-export function view(hash: string, panels: readonly string[]): { panel: string; statement: string } {
-	const [name = "", value = ""] = hash.replace(/^#/, "").split("=", 2);
-	if ((name === "statement" || name === "flame") && /^[0-9a-f]{16}$/.test(value))
-		return { panel: name, statement: value };
-	return { panel: panels.includes(name) ? name : panels[0]!, statement: "" };
 }
 
 /* A word of a command line, quoted for the shell. */

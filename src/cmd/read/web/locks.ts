@@ -2,6 +2,7 @@
 /*
  * Locks and WALs: who waited for whom, and why WALs grew.
  */
+import { scale, timeAxis } from "./axis.ts";
 import type { Data, LockChain, LockWait, Wal, WalPoint } from "./data.ts";
 import { drawing, element, table } from "./dom.ts";
 import { count, duration, moment } from "./format.ts";
@@ -14,13 +15,11 @@ function waitOf(wait: LockWait): string {
 
 function drawWal(wal: Wal, points: WalPoint[]): SVGElement {
 	const WIDTH = 900, HEIGHT = 140, LEFT = 70, BOTTOM = 20;
-	const first = Math.min(...points.map((one) => one.at_ms)), last = Math.max(...points.map((one) => one.at_ms)), most = Math.max(1, wal.frames);
-	const x = (ms: number): number => LEFT + (WIDTH - LEFT - 6) * (last > first ? (ms - first) / (last - first) : 0.5);
+	const span = { from: Math.min(...points.map((one) => one.at_ms)), to: Math.max(...points.map((one) => one.at_ms)) }, most = Math.max(1, wal.frames), x = scale(span, LEFT, WIDTH - 6);
 	const y = (frames: number): number => 8 + (HEIGHT - BOTTOM - 16) * (1 - frames / most);
 	const line = points.map((one, at) => `${at ? "H" : "M"}${x(one.at_ms).toFixed(1)}${at ? "" : ` ${y(one.frames).toFixed(1)}`}${at ? `V${y(one.frames).toFixed(1)}` : ""}`).join("");
 	return drawing("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `The WAL of ${wal.database}: at most ${count(wal.frames)} frames. The table below has the numbers.` },
-		drawing("line", { x1: LEFT, y1: HEIGHT - BOTTOM, x2: WIDTH, y2: HEIGHT - BOTTOM }), drawing("text", { x: 0, y: 12 }, `${count(wal.frames)} frames`),
-		drawing("text", { x: LEFT, y: HEIGHT - 4 }, moment(first)), drawing("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, moment(last)),
+		timeAxis(span, LEFT, WIDTH - 6, HEIGHT - BOTTOM), drawing("text", { x: 0, y: 12 }, `${count(wal.frames)} frames`),
 		drawing("path", { d: line }),
 		...points.filter((one) => one.checkpoint > 0).map((one) => drawing("circle", { cx: x(one.at_ms), cy: y(one.frames), r: 3, class: one.checkpoint === 2 ? "failed" : "" },
 			drawing("title", {}, `${moment(one.at_ms)}: a checkpoint ${one.checkpoint === 2 ? "that left frames, or failed" : "that copied all frames"}`))));

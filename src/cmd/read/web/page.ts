@@ -5,11 +5,12 @@
 import "./page.css";
 import type { Data, Now } from "./data.ts";
 import { element } from "./dom.ts";
-import { moment, view } from "./format.ts";
+import { moment } from "./format.ts";
 import { showFlame } from "./flame.ts";
 import { showLocks } from "./locks.ts";
 import { PANELS, showFindings, showHealth, showNow, showPages, showStatement, showStatements, TITLES } from "./panels.ts";
 import { showTimeline } from "./timeline.ts";
+import { address, read, shown } from "./view.ts";
 
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 const embedded = JSON.parse(byId("data").textContent ?? "null") as Data | null;
@@ -28,13 +29,13 @@ function showHead(): void {
 }
 
 function show(): void {
-	const { panel, statement } = view(location.hash, panels);
-	byId("panels").replaceChildren(...panels.map((name) => element("a", { href: `#${name}`,
+	const { panel } = read(panels);
+	byId("panels").replaceChildren(...panels.map((name) => element("a", { href: address({ panel: name, statement: "" }),
 		...name === panel || (name === "statements" && panel === "statement") ? { "aria-current": "page" } : {} }, TITLES[name]!)));
 	const parts = panel === "now" ? showNow(now, isLive)
 		: !data ? [element("p", {}, "Reading the trace file.")]
-		: panel === "statement" ? showStatement(data, statement)
-		: panel === "flame" ? showFlame(data, statement)
+		: panel === "statement" ? showStatement(data)
+		: panel === "flame" ? showFlame(data)
 		: panel === "timeline" ? showTimeline(data)
 		: panel === "locks" ? showLocks(data)
 		: panel === "pages" ? showPages(data)
@@ -84,7 +85,7 @@ function listen(): void {
 	events.addEventListener("now", (event) => {
 		now = JSON.parse((event as MessageEvent<string>).data) as Now;
 		say("");
-		if (view(location.hash, panels).panel === "now" && !isBusy())
+		if (shown().panel === "now" && !isBusy())
 			show();
 	});
 	events.addEventListener("changed", () => void load());
@@ -92,7 +93,11 @@ function listen(): void {
 }
 
 addEventListener("hashchange", () => {
+	const { panel, statement } = shown();
 	show();
+	/* Another selection in the same panel is not another place. */
+	if (shown().panel === panel && shown().statement === statement)
+		return;
 	byId("view").focus();
 	scrollTo(0, 0);
 });

@@ -2,19 +2,21 @@
 /*
  * The panels of the page. Each answers one question.
  */
-import type { Data, Finding, Now, OpenRun, OpenTransaction, PageTree, Run, Statement } from "./data.ts";
+import { scale, timeAxis } from "./axis.ts";
+import type { Data, Finding, Now, OpenRun, OpenTransaction, PageTree, PlanPeriod, Run, Stack, Statement } from "./data.ts";
 import { bar, copyButton, drawing, element, facts, link, table } from "./dom.ts";
 import { count, duration, megabytes, moment, oneLine, percent, place, plans, shellWord, type Tree, words } from "./format.ts";
+import { nameOf, pointsOf, selectionOf, showSelection } from "./select.ts";
+import { typesOf } from "./stacks.ts";
+import { isWhole, selectStacks } from "./times.ts";
+import { address, go, remember, shown } from "./view.ts";
 
 export const PANELS = ["now", "statements", "flame", "timeline", "locks", "pages", "findings", "health"] as const;
 export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", flame: "Flame graph", timeline: "Time line", locks: "Locks and WALs", pages: "Pages", findings: "Findings", health: "Health" };
 
 const shortId = (statement: string): string => statement.slice(0, 8);
 const textOf = (statement: Statement): string => statement.query ?? `[${statement.statement}]`;
-const queryOf = (data: Data, id: string): string => {
-	const found = data.statements.find((one) => one.statement === id);
-	return found ? oneLine(textOf(found), 200) : id;
-};
+const queryOf = (data: Data, id: string): string => nameOf(data, id, 200);
 
 /* --- now ------------------------------------------------------------------------------------------- */
 
@@ -61,13 +63,51 @@ export function showNow(now: Now | null, isLive: boolean): HTMLElement[] {
 
 /* --- statements -------------------------------------------------------------------------------------- */
 
-let wanted = "";
+/* The sampled time of each statement in a selection. */
+interface Sum { statement: string; wall: number; cpu: number; waits: number }
+
+function sumStatements(data: Data, stacks: readonly Stack[]): Map<string, Sum> {
+	const sums = new Map<string, Sum>(), [wall, cpu, waits] = (["wall", "cpu", "waits"] as const).map((time) => typesOf(time, data.stacks));
+	for (const stack of stacks) {
+		const sum = sums.get(stack.statement) ?? { statement: stack.statement, wall: 0, cpu: 0, waits: 0 };
+		sums.set(stack.statement, sum);
+		sum.wall += wall!.includes(stack.trace_type) ? stack.ms : 0;
+		sum.cpu += cpu!.includes(stack.trace_type) ? stack.ms : 0;
+		sum.waits += waits!.includes(stack.trace_type) ? stack.ms : 0;
+	}
+	return sums;
+}
+
+/* Counters are not known of a part of the time; samples are. */
+function selectedTable(data: Data): (isWanted: (statement: string) => boolean) => HTMLElement {
+	const selection = selectionOf(data), { base } = shown(), sums = sumStatements(data, selectStacks(data, pointsOf(data), selection));
+	const before = base ? sumStatements(data, selectStacks(data, pointsOf(data), { ...selection, span: base })) : new Map<string, Sum>();
+	for (const id of before.keys())
+		if (!sums.has(id))
+			sums.set(id, { statement: id, wall: 0, cpu: 0, waits: 0 });
+	const whole = [...sums.values()].reduce((all, one) => all + one.wall, 0), wholeBefore = [...before.values()].reduce((all, one) => all + one.wall, 0);
+	const share = (one: Sum): number => whole ? 100 * one.wall / whole : 0, shareBefore = (one: Sum): number => wholeBefore ? 100 * (before.get(one.statement)?.wall ?? 0) / wholeBefore : 0;
+	return (isWanted) => {
+		const rows = [...sums.values()].filter((one) => isWanted(one.statement)).sort((a, b) => b.wall - a.wall);
+		return table<Sum>("selected", `${count(rows.length)} statements with samples in this selection: ${duration(whole)} in SQLite, by samples`, [
+			{ title: "share", is_number: true, key: share, show: (one) => percent(share(one)) },
+			{ title: "", show: (one) => bar(share(one)) },
+			...base ? [{ title: "before", is_number: true, key: shareBefore, show: (one: Sum) => percent(shareBefore(one)) }] : [],
+			{ title: "wall", is_number: true, key: (one) => one.wall, show: (one) => duration(one.wall) },
+			{ title: "cpu", is_number: true, key: (one) => one.cpu, show: (one) => duration(one.cpu) },
+			{ title: "waits", is_number: true, key: (one) => one.waits, show: (one) => duration(one.waits) },
+			{ title: "statement", kind: "text", show: (one) => /^0+$/.test(one.statement) ? "not known" : link(one.statement, nameOf(data, one.statement, 160)) },
+		], rows);
+	};
+}
 
 export function showStatements(data: Data): HTMLElement[] {
 	const input = element("input", { type: "search", id: "filter", spellcheck: "false" }) as HTMLInputElement, list = element("div");
+	const isSelected = !isWhole(selectionOf(data)) || shown().base !== null, textsOf = new Map(data.statements.map((one) => [one.statement, `${textOf(one)} ${one.statement} ${one.notes}`.toLowerCase()]));
+	const isWanted = (id: string): boolean => (textsOf.get(id) ?? id).includes(input.value.toLowerCase()), showSelected = isSelected ? selectedTable(data) : null;
 	const draw = (): void => {
-		const rows = data.statements.filter((one) => `${textOf(one)} ${one.statement} ${one.notes}`.toLowerCase().includes(wanted.toLowerCase()));
-		list.replaceChildren(table<Statement>("statements", `${count(rows.length)} statements, the costliest first; times are inside SQLite`, [
+		const rows = data.statements.filter((one) => isWanted(one.statement));
+		list.replaceChildren(showSelected ? showSelected(isWanted) : table<Statement>("statements", `${count(rows.length)} statements, the costliest first; times are inside SQLite`, [
 			{ title: "share", is_number: true, key: (one) => one.share, show: (one) => percent(one.share) },
 			{ title: "", show: (one) => bar(one.share ?? 0) },
 			{ title: "wall", is_number: true, key: (one) => one.wall_ms, show: (one) => duration(one.wall_ms) },
@@ -78,18 +118,18 @@ export function showStatements(data: Data): HTMLElement[] {
 			{ title: "p99", is_number: true, key: (one) => one.p99_ms, show: (one) => duration(one.p99_ms) },
 			{ title: "rows", is_number: true, key: (one) => one.rows, show: (one) => count(one.rows) },
 			{ title: "statement", kind: "text", show: (one) => link(one.statement, oneLine(textOf(one), 160)) },
-			{ title: "waits", show: (one) => one.waits },
-			{ title: "notes", show: (one) => one.notes },
+			{ title: "waits", kind: "words", show: (one) => one.waits },
+			{ title: "notes", kind: "words", show: (one) => one.notes },
 			{ title: "findings", is_number: true, key: (one) => findingsOf(data, one).length, show: (one) => String(findingsOf(data, one).length || "") },
 		], rows));
 	};
-	input.value = wanted;
+	input.value = shown().find;
 	input.addEventListener("input", () => {
-		wanted = input.value;
+		remember({ find: input.value });
 		draw();
 	});
 	draw();
-	return [element("h2", {}, "Statements"), element("p", {}, element("label", { for: "filter" }, "Only those with "), input), list];
+	return [element("h2", {}, "Statements"), showSelection(data, false), element("p", {}, element("label", { for: "filter" }, "Only those with "), input), list];
 }
 
 const findingsOf = (data: Data, statement: Statement): Finding[] => data.findings.filter((one) => one.statement === statement.statement);
@@ -123,33 +163,52 @@ function showPlan(tree: Tree, number: number, of: number): HTMLElement {
 function showRuns(runs: Run[]): (HTMLElement | SVGElement)[] {
 	const WIDTH = 900, HEIGHT = 220, LEFT = 70, BOTTOM = 20;
 	const positive = runs.map((run) => Math.max(run.wall_ms, 0.001));
-	const times = runs.map((run) => run.at_ms), first = Math.min(...times), last = Math.max(...times);
+	const times = runs.map((run) => run.at_ms), span = { from: Math.min(...times), to: Math.max(...times) }, x = scale(span, LEFT + 8, WIDTH - 8);
 	const least = Math.min(...positive), most = Math.max(...positive);
 	const y = (ms: number): number => 8 + (HEIGHT - BOTTOM - 16) * (1 - place(ms, least, most));
-	const x = (ms: number): number => LEFT + 8 + (WIDTH - LEFT - 16) * (last > first ? (ms - first) / (last - first) : 0.5);
-	const about = `${runs.length} slowest logged runs: from ${duration(least)} to ${duration(most)}, ${moment(first)} to ${moment(last)} UTC`;
+	const about = `${runs.length} slowest logged runs: from ${duration(least)} to ${duration(most)}, ${moment(span.from)} to ${moment(span.to)} UTC`;
+	/* What else happened then. */
+	const around = (run: Run): { from: number; to: number } => ({ from: run.at_ms - run.wall_ms / 4, to: run.at_ms + Math.max(1, run.wall_ms * 1.25) });
 	return [
 		drawing("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${about}. The table below has the numbers.` },
-			drawing("line", { x1: LEFT, y1: 0, x2: LEFT, y2: HEIGHT - BOTTOM }), drawing("line", { x1: LEFT, y1: HEIGHT - BOTTOM, x2: WIDTH, y2: HEIGHT - BOTTOM }),
+			drawing("line", { x1: LEFT, y1: 0, x2: LEFT, y2: HEIGHT - BOTTOM }), timeAxis(span, LEFT + 8, WIDTH - 8, HEIGHT - BOTTOM),
 			drawing("text", { x: 0, y: y(most) + 4 }, duration(most)), least < most ? drawing("text", { x: 0, y: y(least) + 4 }, duration(least)) : null,
-			drawing("text", { x: LEFT, y: HEIGHT - 4 }, moment(first)), drawing("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, moment(last)),
-			...runs.map((run, at) => drawing("circle", { cx: x(run.at_ms), cy: y(positive[at]!), r: 3.5, class: run.failed ? "failed" : "" },
-				drawing("title", {}, words(moment(run.at_ms), duration(run.wall_ms), run.failed === 1 && "failed"))))),
+			...runs.map((run, at) => {
+				const made = drawing("circle", { cx: x(run.at_ms), cy: y(positive[at]!), r: 3.5, class: run.failed ? "failed" : "" },
+					drawing("title", {}, `${words(moment(run.at_ms, 3), duration(run.wall_ms), run.failed === 1 && "failed")}\nClick for the time line of this run.`));
+				made.addEventListener("click", () => go({ panel: "timeline", statement: "", ...around(run) }));
+				return made;
+			})),
 		table<Run>("slow runs", about, [
-			{ title: "began (UTC)", key: (run) => run.at_ms, show: (run) => moment(run.at_ms) },
+			{ title: "began (UTC)", key: (run) => run.at_ms, show: (run) => element("a", { href: address({ panel: "timeline", statement: "", ...around(run) }) }, moment(run.at_ms, 3)) },
 			{ title: "wall", is_number: true, key: (run) => run.wall_ms, show: (run) => duration(run.wall_ms) },
 			{ title: "rows", is_number: true, key: (run) => run.rows, show: (run) => count(run.rows) },
 			{ title: "end", show: (run) => run.failed ? "failed" : run.finished ? "" : "not recorded" },
 		], runs.slice(0, 20))];
 }
 
-export function showStatement(data: Data, id: string): (HTMLElement | SVGElement)[] {
-	const statement = data.statements.find((one) => one.statement === id);
+/* A change of the plan, and what may have caused it. */
+function showHistory(periods: PlanPeriod[], trees: Tree[]): HTMLElement {
+	const numberOf = (plan: number | null): string => trees.length > 1 && trees.some((tree) => tree.plan === plan) ? `plan ${trees.findIndex((tree) => tree.plan === plan) + 1}` : "a plan that is not shown";
+	return table<PlanPeriod>("plan history", "Plans over time, the newest first", [
+		{ title: "from (UTC)", key: (one) => one.from_ms, show: (one) => moment(one.from_ms) },
+		{ title: "to", key: (one) => one.to_ms, show: (one) => moment(one.to_ms) },
+		{ title: "plan", key: (one) => one.plan, show: (one) => numberOf(one.plan) },
+		{ title: "runs", is_number: true, key: (one) => one.runs, show: (one) => count(one.runs) },
+		{ title: "each", is_number: true, key: (one) => one.each_ms, show: (one) => duration(one.each_ms) },
+		{ title: "database", show: (one) => one.database ?? "" },
+		{ title: "changes before it", kind: "text", show: (one) => one.changes ?? "" },
+	], periods);
+}
+
+export function showStatement(data: Data): (HTMLElement | SVGElement)[] {
+	const id = shown().statement, statement = data.statements.find((one) => one.statement === id);
 	if (!statement)
 		return [element("h2", {}, "Statement"), element("p", {}, `The statement ${id} is not among the ${data.statements.length} costliest. `,
 			"queryprof queries lists all of them.")];
 	const trees = plans(data.plans, id), callers = data.callers.filter((one) => one.statement === id);
-	const runs = data.runs.filter((one) => one.statement === id), findings = findingsOf(data, statement);
+	const { span } = selectionOf(data), history = data.history.filter((one) => one.statement === id);
+	const runs = data.runs.filter((one) => one.statement === id && (!span || (one.at_ms + one.wall_ms >= span.from && one.at_ms <= span.to))), findings = findingsOf(data, statement);
 	const reason = data.unplanned.find((one) => one.statement === id)?.reason;
 	const command = `queryprof report ${shellWord(data.name)} --statement ${shortId(id)}`;
 	return [
@@ -164,6 +223,7 @@ export function showStatement(data: Data, id: string): (HTMLElement | SVGElement
 		element("h3", {}, "Plan"),
 		...trees.length ? trees.map((tree, at) => showPlan(tree, at + 1, trees.length))
 			: [element("p", {}, reason ? `Not known: ${reason}` : "Not shown: none of its runs had a sample. queryprof plan shows plans without times.")],
+		...history.length ? [showHistory(history, trees)] : [],
 		element("h3", {}, "Callers"),
 		callers.length ? table("callers", "Lines of the program, by the time of the logged runs", [
 			{ title: "wall", is_number: true, key: (one) => one.wall_ms, show: (one) => duration(one.wall_ms) },
@@ -171,9 +231,10 @@ export function showStatement(data: Data, id: string): (HTMLElement | SVGElement
 			{ title: "line", kind: "text", show: (one) => one.caller || "not known" },
 			{ title: "function", kind: "text", show: (one) => one.function },
 		], callers) : element("p", {}, "Not known: no run of it was logged."),
-		element("h3", {}, "Runs over time"),
-		...runs.length ? showRuns(runs) : [element("p", {}, "Not known: none of its runs was logged, or it is not among the fifty costliest statements.")],
-		element("p", {}, element("a", { href: `#flame=${id}` }, "Its flame graph")),
+		element("h3", {}, span ? "Runs in the selected time" : "Runs over time"),
+		...runs.length ? showRuns(runs) : [element("p", {}, span ? "None of its slowest logged runs is in the selected time."
+			: "Not known: none of its runs was logged, or it is not among the fifty costliest statements.")],
+		element("p", { class: "choices" }, element("a", { href: address({ panel: "flame", statement: id }) }, "Its flame graph"), element("a", { href: address({ panel: "timeline", statement: id }) }, "Its time line")),
 		element("h3", {}, "More in the terminal"),
 		element("pre", {}, command), copyButton(command, "the command")];
 }

@@ -7,7 +7,7 @@ import type { Func, Stack } from "./data.ts";
 export type Time = "cpu" | "wall" | "waits";
 
 /* Wall time is CPU time and waits if both were sampled; otherwise it has samples of its own. */
-function typesOf(time: Time, stacks: readonly Stack[]): readonly string[] {
+export function typesOf(time: Time, stacks: readonly Stack[]): readonly string[] {
 	const isReal = stacks.some((stack) => stack.trace_type === "Real");
 	return { cpu: ["CPU"], wall: isReal ? ["Real"] : ["CPU", "OffCPU"], waits: ["OffCPU"] }[time];
 }
@@ -18,11 +18,11 @@ export function times(stacks: readonly Stack[]): Time[] {
 	return (["wall", "cpu", "waits"] as const).filter((time) => typesOf(time, stacks).some((type) => types.has(type)));
 }
 
-/* d3-flame-graph reads name and value. */
-export interface Branch { name: string; module: string; value: number; self: number; children: Map<string, Branch> }
+/* d3-flame-graph reads name and value. base: the value in the other selection, if two are compared. */
+export interface Branch { name: string; module: string; value: number; self: number; base: number; children: Map<string, Branch> }
 
 function child(of: Branch, name: string, module: string): Branch {
-	const key = `${module}\n${name}`, made = of.children.get(key) ?? { name, module, value: 0, self: 0, children: new Map<string, Branch>() };
+	const key = `${module}\n${name}`, made = of.children.get(key) ?? { name, module, value: 0, self: 0, base: 0, children: new Map<string, Branch>() };
 	of.children.set(key, made);
 	return made;
 }
@@ -63,20 +63,27 @@ function framesOf(stack: Stack, functions: readonly Func[]): Func[] {
 }
 
 /* If all statements are chosen, they are below the root, with their stacks. */
-export function makeTree(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen, nameOf: (statement: string) => string): Branch {
-	const root: Branch = { name: chosen.statement ? nameOf(chosen.statement) : "all statements", module: "", value: 0, self: 0, children: new Map() };
-	for (const stack of chooseStacks(stacks, chosen)) {
+export function makeTree(stacks: readonly Stack[], functions: readonly Func[], chosen: Chosen, nameOf: (statement: string) => string, base: readonly Stack[] = []): Branch {
+	const root: Branch = { name: chosen.statement ? nameOf(chosen.statement) : "all statements", module: "", value: 0, self: 0, base: 0, children: new Map() };
+	const add = (stack: Stack, ms: number, base_ms: number): void => {
 		let branch = root;
-		branch.value += stack.ms;
+		branch.value += ms;
+		branch.base += base_ms;
 		const whole = framesOf(stack, functions), path = chosen.all ? whole : folded(whole);
 		for (const frame of chosen.statement ? path : [{ function: nameOf(stack.statement), module: "" }, ...path]) {
 			branch = child(branch, frame.function, frame.module);
-			branch.value += stack.ms;
+			branch.value += ms;
+			branch.base += base_ms;
 		}
-		branch.self += stack.ms;
-	}
+		branch.self += ms;
+	};
+	chooseStacks(stacks, chosen).forEach((stack) => add(stack, stack.ms, 0));
+	chooseStacks(base, chosen).forEach((stack) => add(stack, 0, stack.ms));
 	return root;
 }
+
+/* How much a branch's share of the whole has grown, from -1 to 1. Shares, because the two times need not be equally long. */
+export const growth = (branch: Branch, root: Branch): number => (root.value ? branch.value / root.value : 0) - (root.base ? branch.base / root.base : 0);
 
 export interface FunctionSum { function: string; module: string; self: number; total: number }
 

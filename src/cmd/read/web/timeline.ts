@@ -1,41 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time line: a lane for each thread, with its longest runs.
+ * The time line: the heat map of the samples, and a lane for each thread with its longest runs and the waits for locks.
  */
-import type { Data, Lane } from "./data.ts";
-import { drawing, element, link, table } from "./dom.ts";
+import { scale, timeAxis } from "./axis.ts";
+import type { Data, Lane, LockWait } from "./data.ts";
+import { choice, drawing, element, link, table } from "./dom.ts";
+import { TIME_NAMES } from "./flame.ts";
 import { duration, moment, oneLine, words } from "./format.ts";
+import { showHeat } from "./heat.ts";
+import { nameOf, pointsOf, selectionOf, showSelection, wholeOf } from "./select.ts";
+import { type Time, times, typesOf } from "./stacks.ts";
+import { type Heat, makeHeat, type Selection } from "./times.ts";
+import { go, shown, type Span } from "./view.ts";
 
-const WIDTH = 1200, LEFT = 170, ROW = 22, LANES_SHOWN = 60, LEAST_MS = 1;
-
-interface Span { from: number; to: number }
+const WIDTH = 1200, LEFT = 170, ROW = 22, LANES_SHOWN = 60, LEAST_MS = 1, BUSIEST_SHOWN = 10;
 
 const endOf = (run: Lane): number => run.at_ms + run.open_ms;
-const laneOf = (run: Lane): string => `${run.process_id} ${run.thread_id}`;
+const laneOf = (run: Lane): string => `${run.process_id}.${run.thread_id}`;
 
-/* Locks or waits count if they took at least half of its time in SQLite. */
-function kindOf(run: Lane): string {
-	return 2 * run.lock_ms >= run.wall_ms && run.lock_ms > 0 ? "locked" : 2 * run.wait_ms >= run.wall_ms && run.wait_ms > 0 ? "waiting" : 2 * run.wall_ms < run.open_ms ? "outside" : "running";
+const KINDS: Record<string, string> = { running: "on CPU in SQLite", lock: "waiting for a lock", io: "reading or writing", queue: "waiting for a CPU", wait: "another wait", outside: "outside SQLite, between its rows" };
+
+/* The lane of the thread that held the lock; undefined: it has no run here. */
+function holderLane(wait: LockWait, runs: readonly Lane[]): string | undefined {
+	const found = runs.find((run) => run.process_id === wait.holder_process_id && [run.thread_name, `${run.thread_name} ${run.thread_id}`].includes(wait.holder_thread));
+	return found && laneOf(found);
 }
 
-const KINDS: Record<string, string> = { running: "on CPU in SQLite", waiting: "waiting", locked: "waiting for a lock", outside: "outside SQLite, between its rows" };
+/* From the holder to the thread that waited, when the wait ends. */
+function drawArrows(data: Data, runs: readonly Lane[], lanes: readonly string[], shown: Span, x: (ms: number) => number): SVGElement[] {
+	return data.locks.filter((wait) => wait.wait_ms > 0 && wait.at_ms + wait.wait_ms >= shown.from && wait.at_ms + wait.wait_ms <= shown.to).flatMap((wait) => {
+		const from = lanes.indexOf(holderLane(wait, runs) ?? ""), to = lanes.indexOf(`${wait.process_id}.${wait.thread_id}`), at = x(wait.at_ms + wait.wait_ms);
+		if (from < 0 || to < 0 || from === to)
+			return [];
+		const begin = ROW * from + (from < to ? ROW - 2 : 3), end = ROW * to + (from < to ? 3 : ROW - 2), back = from < to ? -5 : 5;
+		return [drawing("path", { class: "arrow", d: `M${at} ${begin}V${end}M${at - 3} ${end + back}L${at} ${end}L${at + 3} ${end + back}` },
+			drawing("title", {}, wait.cause ?? `The lock was held by ${wait.holder_thread}.`))];
+	});
+}
 
-function draw(runs: readonly Lane[], shown: Span, textOf: (run: Lane) => string, zoom: (span: Span) => void): SVGElement {
-	const lanes = [...new Set(runs.map(laneOf))].slice(0, LANES_SHOWN), height = ROW * lanes.length + 24;
-	const x = (ms: number): number => LEFT + (WIDTH - LEFT) * Math.min(1, Math.max(0, (ms - shown.from) / (shown.to - shown.from)));
+function draw(data: Data, runs: readonly Lane[], shown: Span): SVGElement {
+	const lanes = [...new Set(runs.map(laneOf))].slice(0, LANES_SHOWN), height = ROW * lanes.length + 20, x = scale(shown, LEFT, WIDTH);
 	const picture = drawing("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "timeline", role: "img", "aria-label": "Runs by thread and time. The table below has the numbers." },
 		...lanes.flatMap((lane, row) => {
 			const own = runs.filter((run) => laneOf(run) === lane), one = own[0]!;
 			return [drawing("text", { x: 0, y: ROW * row + 15 }, oneLine(`${one.process_id} ${one.thread_name} ${one.thread_id}`, 28)),
 				drawing("line", { x1: LEFT, y1: ROW * (row + 1), x2: WIDTH, y2: ROW * (row + 1) }),
 				...own.map((run) => {
-					const made = drawing("rect", { x: x(run.at_ms), y: ROW * row + 3, width: Math.max(1.5, x(endOf(run)) - x(run.at_ms)), height: ROW - 5, class: kindOf(run) },
-						drawing("title", {}, `${oneLine(textOf(run), 200)}\n${words(moment(run.at_ms), duration(run.open_ms), KINDS[kindOf(run)])}`));
-					made.addEventListener("click", () => location.hash = `#statement=${run.statement}`);
+					const made = drawing("rect", { x: x(run.at_ms), y: ROW * row + 3, width: Math.max(1.5, x(endOf(run)) - x(run.at_ms)), height: ROW - 5, class: run.kind },
+						drawing("title", {}, `${nameOf(data, run.statement, 200)}\n${words(moment(run.at_ms, 3), duration(run.open_ms), KINDS[run.kind])}`));
+					made.addEventListener("click", () => go({ panel: "statement", statement: run.statement }));
 					return made;
 				})];
 		}),
-		drawing("text", { x: LEFT, y: height - 6 }, moment(shown.from)), drawing("text", { x: WIDTH, y: height - 6, "text-anchor": "end" }, `+ ${duration(shown.to - shown.from)}`));
+		...drawArrows(data, runs, lanes, shown, x), timeAxis(shown, LEFT, WIDTH, ROW * lanes.length));
 	let begun: number | null = null;
 	const at = (event: PointerEvent): number => {
 		const box = picture.getBoundingClientRect(), place = (event.clientX - box.left) / box.width * WIDTH;
@@ -47,45 +64,56 @@ function draw(runs: readonly Lane[], shown: Span, textOf: (run: Lane) => string,
 		begun = null;
 		/* Less is a click. */
 		if (to - from > (shown.to - shown.from) / 100)
-			zoom({ from, to: Math.max(to, from + LEAST_MS) });
+			go({ from, to: Math.max(to, from + LEAST_MS) });
 	});
 	picture.addEventListener("dragstart", (event) => event.preventDefault());
 	return picture;
 }
 
-let span: Span | null = null; /* null: the whole */
+function showSamples(data: Data, seen: Span, selection: Selection, time: Time): (Node | null)[] {
+	const points = pointsOf(data), types = typesOf(time, data.stacks), { statement } = shown();
+	if (!points)
+		return [element("p", {}, "Not known: none of these queries has a sample.")];
+	const heat: Heat = makeHeat(data, points, selection, seen, (stack) => types.includes(stack.trace_type) && (!statement || stack.statement === statement));
+	const columns = Array.from({ length: heat.columns }, (_, at) => ({ at_ms: heat.from + at * heat.column_ms, ms: heat.cells.subarray(at * heat.rows, (at + 1) * heat.rows).reduce((sum, one) => sum + one, 0) }));
+	return [
+		showHeat(heat, TIME_NAMES[time], drawing("svg", { viewBox: `0 0 ${WIDTH} 18`, class: "timeline", "aria-hidden": "true" },
+			timeAxis({ from: heat.from, to: heat.from + heat.columns * heat.column_ms }, 0, WIDTH, 0)), (span) => go(span)),
+		element("p", { class: "soft" }, `Each column is ${duration(heat.column_ms)}, from top to bottom; a cell is ${duration(heat.column_ms / heat.rows)}; the darker, the more ${TIME_NAMES[time]}. Drag from cell to cell to select a time; the other panels show it, too.`),
+		element("details", {}, element("summary", {}, "The busiest columns"), table<{ at_ms: number; ms: number }>("busiest", "The columns with most of the time", [
+			{ title: "from (UTC)", key: (one) => one.at_ms, show: (one) => moment(one.at_ms, heat.column_ms < 1000 ? 3 : 0) },
+			{ title: TIME_NAMES[time], is_number: true, key: (one) => one.ms, show: (one) => duration(one.ms) },
+		], columns.filter((one) => one.ms > 0).sort((a, b) => b.ms - a.ms).slice(0, BUSIEST_SHOWN)))];
+}
 
-export function showTimeline(data: Data): HTMLElement[] {
-	const title = element("h2", {}, "Time line"), place = element("div");
-	if (!data.lanes.length)
-		return [title, element("p", {}, "Not known: no run was logged.")];
+function showLanes(data: Data, seen: Span, thread: string): (Node | null)[] {
+	const { statement } = shown();
 	const ordered = [...data.lanes].sort((a, b) => a.process_id - b.process_id || a.thread_id - b.thread_id || a.at_ms - b.at_ms);
-	const whole: Span = { from: Math.min(...ordered.map((run) => run.at_ms)), to: Math.max(...ordered.map(endOf)) };
-	whole.to = Math.max(whole.to, whole.from + LEAST_MS);
-	const textOf = (run: Lane): string => data.statements.find((one) => one.statement === run.statement)?.query ?? `statement ${run.statement.slice(0, 8)}`;
-	const zoom = (wanted: Span | null): void => {
-		span = wanted;
-		const shown = span ?? whole, runs = ordered.filter((run) => run.at_ms <= shown.to && endOf(run) >= shown.from);
-		const middle = (shown.from + shown.to) / 2, quarter = Math.max(LEAST_MS, shown.to - shown.from) / 4;
-		const button = (text: string, to: Span | null): HTMLElement => {
-			const made = element("button", { type: "button" }, text);
-			made.addEventListener("click", () => zoom(to));
-			return made;
-		};
-		place.replaceChildren(element("p", { class: "choices" },
-			button("Closer", { from: middle - quarter, to: middle + quarter }), button("Earlier", { from: shown.from - quarter, to: shown.to - quarter }),
-			button("Later", { from: shown.from + quarter, to: shown.to + quarter }), button("Whole", null), " Drag over the picture to see a part of it.",
-			...Object.entries(KINDS).map(([kind, text]) => element("span", { class: "key" }, element("i", { class: kind }), ` ${text}`))),
-		runs.length ? draw(runs, shown, textOf, zoom) : element("p", {}, "No logged run in this time."),
+	const runs = ordered.filter((run) => run.at_ms <= seen.to && endOf(run) >= seen.from && (!thread || laneOf(run) === thread) && (!statement || run.statement === statement));
+	if (!runs.length)
+		return [element("p", {}, data.lanes.length ? "None of the longest logged runs is in this selection." : "Not known: no run was logged.")];
+	return [
+		element("p", { class: "choices" }, ...Object.entries(KINDS).filter(([kind]) => runs.some((run) => run.kind === kind))
+			.map(([kind, text]) => element("span", { class: "key" }, element("i", { class: kind }), ` ${text}`)), data.locks.length ? "Arrows lead from the holder of a lock to the thread that waited for it." : null),
+		draw(data, runs, seen),
 		table<Lane>("lanes", "The longest runs in this time", [
-			{ title: "began (UTC)", key: (run) => run.at_ms, show: (run) => moment(run.at_ms) },
+			{ title: "began (UTC)", key: (run) => run.at_ms, show: (run) => moment(run.at_ms, 3) },
 			{ title: "open for", is_number: true, key: (run) => run.open_ms, show: (run) => duration(run.open_ms) },
 			{ title: "waited", is_number: true, key: (run) => run.wait_ms, show: (run) => duration(run.wait_ms) },
 			{ title: "for locks", is_number: true, key: (run) => run.lock_ms, show: (run) => duration(run.lock_ms) },
+			{ title: "most of it", key: (run) => run.kind, show: (run) => KINDS[run.kind] ?? "" },
 			{ title: "thread", key: laneOf, show: (run) => words(String(run.process_id), run.thread_name, String(run.thread_id)) },
-			{ title: "statement", kind: "text", show: (run) => link(run.statement, oneLine(textOf(run), 120)) },
-		], [...runs].sort((a, b) => b.open_ms - a.open_ms).slice(0, 20)));
-	};
-	zoom(span);
-	return [title, element("p", { class: "soft" }, `The ${data.lanes.length} longest logged runs.`), place];
+			{ title: "statement", kind: "text", show: (run) => link(run.statement, nameOf(data, run.statement)) },
+		], [...runs].sort((a, b) => b.open_ms - a.open_ms).slice(0, 20))];
+}
+
+export function showTimeline(data: Data): Node[] {
+	const known = times(data.stacks), time = known.find((one) => one === shown().time) ?? known[0] ?? "wall", selection = selectionOf(data), seen = selection.span ?? wholeOf(data);
+	const input = element("select", { id: "time" }) as HTMLSelectElement;
+	input.append(...known.map((one) => new Option(TIME_NAMES[one], one)));
+	input.value = time;
+	input.addEventListener("change", () => go({ time: input.value }));
+	return [element("h2", {}, "Time line"), showSelection(data, true, ...known.length > 1 ? [choice("Time", input)] : []),
+		element("h3", {}, "Samples"), ...showSamples(data, seen, selection, time),
+		element("h3", {}, `Threads: the ${data.lanes.length} longest logged runs`), ...showLanes(data, seen, selection.thread)].filter((part) => part !== null);
 }
