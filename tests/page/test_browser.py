@@ -291,6 +291,12 @@ class Shown(Tool):
         page.go("statement=" + statement, "Statement ")
         self.assertIn("Its text was left out of this page.", page.texts("main p"))
 
+    def test_plan(self):
+        """The page of one plan opens at it."""
+        page, data = self.open_file(self.trace, "--plan", "total > 20")
+        self.assertEqual(page.get("location.hash"), "#statement=" + data["statements"][0]["statement"])
+        self.assertEqual(page.texts("main pre")[0], data["statements"][0]["query"])
+
     def test_served(self):
         """The page of a server shows the same; and says what it cannot know."""
         server = test_server.Server(self.trace)

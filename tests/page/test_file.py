@@ -120,6 +120,15 @@ class File(Tool):
         self.assertGreaterEqual(len({one["plan"] for one in history}), 2)
         self.assertEqual([one["from_ms"] for one in history], sorted((one["from_ms"] for one in history), reverse=True))
 
+    def test_plan(self):
+        """A page of one plan has the statements with its text."""
+        whole, data = self.data(), self.data("--plan", "total > 20")
+        self.assertEqual((whole["is_plan"], data["is_plan"]), (False, True))
+        self.assertEqual([one["statement"] for one in data["statements"]],
+                         [one["statement"] for one in whole["statements"] if "total > 20" in one["query"]])
+        self.assertEqual({one["statement"] for one in data["plans"]}, {data["statements"][0]["statement"]})
+        self.assertIn("no run", self.refused(1, "report", self.trace, "--html", "--plan", "no such text", "-o", os.path.join(self.folder, "none.html")))
+
     def test_selected(self):
         """Options that select runs select what the page shows."""
         one = self.data()["statements"][0]["statement"]
@@ -177,7 +186,9 @@ class File(Tool):
     def test_misuse(self):
         out = os.path.join(self.folder, "x.html")
         for arguments, sentence in ((["--html"], "--html needs -o FILE"), (["-o", out], "-o needs --html"),
-                                    (["--no-text"], "--no-text needs --html"), (["--no-paths"], "--no-paths needs --html"),
+                                    (["--no-text"], "--no-text needs --html"), (["--no-paths"], "--no-paths needs --html"), (["--plan", "x"], "--plan needs --html"),
+                                    (["--html", "-o", out, "--plan", "x", "--like", "y"], "--plan x and --like y cannot be combined"),
+                                    (["--html", "-o", out, "--plan", "x", "y"], "STATEMENT y and --like x cannot be combined"),
                                     (["--html", "-o", out, "--type", "cpu"], "--html and --type cannot be combined"),
                                     (["--html", "-o", out, "--full"], "--html and --full cannot be combined"),
                                     (["--html", "-o", out, "--limit", "3"], "--html and --limit cannot be combined")):

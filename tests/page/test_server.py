@@ -4,6 +4,7 @@
 
 usage: test_server.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
+import base64
 import contextlib
 import http.client
 import json
@@ -34,10 +35,10 @@ class Server:
         self.process = subprocess.Popen([QUERYPROF, "live", path, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=environment(**variables))
         self.address = self.process.stdout.readline().rstrip("\n")
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/([0-9a-f]{32})/)", self.address)
+        found = re.fullmatch(r"http://(.*):(\d+)(/([0-9a-f]{32})/)", self.address)
         if not found:
             raise AssertionError((self.address, self.process.communicate()))
-        self.port, self.path, self.token = int(found[1]), found[2], found[3]
+        self.host, self.port, self.path, self.token = found[1], int(found[2]), found[3], found[4]
 
     def close(self):
         if self.process.poll() is None:
@@ -146,6 +147,13 @@ class Answers(Served):
         self.assertNotIn(self.folder.encode(), body)
         self.assertFalse([one["caller"] for one in data["callers"] if "/" in one["caller"]])
 
+    def test_metrics(self):
+        """Prometheus gets what queryprof metrics prints."""
+        status, headers, body = self.server.ask(self.server.path + "metrics")
+        self.assertEqual((status, headers["Content-Type"]), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        self.assertEqual(body, subprocess.run([QUERYPROF, "metrics", self.trace], capture_output=True, timeout=SECONDS, check=True).stdout)
+        self.assertTrue(body.endswith(b"# EOF\n"))
+
     def test_the_same_again(self):
         """What has not changed is not read again."""
         self.assertEqual(self.server.ask(self.server.path + "data")[2], self.server.ask(self.server.path + "data")[2])
@@ -239,11 +247,11 @@ class Refusals(Served):
                 self.assertTrue(self.server.data()["statements"])
 
     def test_fuzzed(self):
-        """Whatever is asked, only the three addresses give something."""
+        """Whatever is asked, only the four addresses give something."""
         chance = random.Random(SEED)
         print("seed", SEED)
-        pieces = [self.server.token, "/", "data", "events", "..", "%2e", "%00", "?", "&", "=", "#", "a", "'", "\"", "<", ";", "%", "%zz", "\xe9", "1e999", "-1"]
-        allowed = {self.server.path, self.server.path + "data"}
+        pieces = [self.server.token, "/", "data", "events", "metrics", "..", "%2e", "%00", "?", "&", "=", "#", "a", "'", "\"", "<", ";", "%", "%zz", "\xe9", "1e999", "-1"]
+        allowed = {self.server.path, self.server.path + "data", self.server.path + "metrics"}
         for _ in range(ROUNDS):
             path = "/" + "".join(chance.choice(pieces) for _ in range(chance.randrange(12)))
             bare = re.split("[?#]|%00", path)[0].replace("%2e", ".")  # a zero ends the path
@@ -256,6 +264,69 @@ class Refusals(Served):
             if status == [b"200"]:
                 self.assertIn(bare, allowed, path)
         self.works()
+
+
+class Elsewhere(Served):
+    """A page for other machines."""
+    PASSWORD = "correct horse battery"
+
+    def password_file(self, text, mode=0o600):
+        path = os.path.join(self.folder, "password")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    @staticmethod
+    def basic(user, password):
+        return "Basic " + base64.b64encode(("%s:%s" % (user, password)).encode()).decode()
+
+    def test_password(self):
+        for password in self.PASSWORD, self.PASSWORD + "!", self.PASSWORD + "é":
+            server = Server(self.trace, "--listen", "0.0.0.0", "--password-file", self.password_file(password + "\nmore\n"))
+            self.addCleanup(server.close)
+            self.assertEqual(server.host, socket.gethostname())
+            for path in server.path, server.path + "data", server.path + "events", server.path + "metrics", "/":
+                status, headers, body = server.ask(path)
+                self.assertEqual((status, headers["WWW-Authenticate"]), (401, 'Basic realm="queryprof", charset="UTF-8"'), path)
+                self.assertNotIn(server.token.encode(), body)
+            for wrong in (self.basic("queryprof", password[:-1]), self.basic("queryprof", ""), self.basic("other", password), "Basic", "", "Bearer x",
+                          self.basic("queryprof", password) + "="):
+                self.assertEqual(server.ask(Authorization=wrong)[0], 401, wrong)
+            right = self.basic("queryprof", password)
+            self.assertEqual(server.ask(Authorization=right)[0], 200)
+            self.assertEqual(server.ask("/", Authorization=right)[0], 403)  # the token is still needed
+            self.assertTrue(json.loads(server.ask(server.path + "data", Authorization=right)[2])["statements"])
+
+    def test_hosts(self):
+        """All addresses may be this machine's, but another name is another site's."""
+        server = Server(self.trace, "--listen", "0.0.0.0", "--password-file", self.password_file(self.PASSWORD))
+        self.addCleanup(server.close)
+        right = self.basic("queryprof", self.PASSWORD)
+        for name, status in ((socket.gethostname(), 200), ("127.0.0.1", 200), ("localhost", 200), ("192.0.2.7", 200), ("[::1]", 200), ("[2001:db8::1]", 200),
+                             ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("[evil]", 403), ("::1", 403), ("[]", 403), ("[", 403), ("]", 403), ("", 403),
+                             ("a" * 300, 403)):
+            host = "%s:%d" % (name, server.port)
+            self.assertEqual(server.ask(Host=host, Authorization=right)[0], status, host)
+            self.assertEqual(server.ask(Host=host, Origin="http://evil.example:%d" % server.port, Authorization=right)[0], 403)
+            if status == 200:
+                self.assertEqual(server.ask(Host=host, Origin="http://" + host, Authorization=right)[0], 200)
+
+    def test_loopback(self):
+        """An address of this machine alone needs no password, and is the only host."""
+        server = Server(self.trace, "--listen", "127.0.0.1")
+        self.addCleanup(server.close)
+        self.assertEqual(server.ask()[0], 200)
+        self.assertEqual(server.ask(Host="192.0.2.7:%d" % server.port)[0], 403)
+
+    def test_misuse(self):
+        self.assertIn("expected an IP address", self.refused(2, "live", self.trace, "--listen", "example.org"))
+        self.assertIn("--password-file", self.refused(2, "live", self.trace, "--listen", "0.0.0.0"))
+        self.assertIn("--password-file", self.refused(2, "live", self.trace, "--listen", "::"))
+        for text, mode, sentence in ((self.PASSWORD, 0o640, "chmod 600"), ("short", 0o600, "expected 12 to 200"), ("", 0o600, "expected 12 to 200"),
+                                     ("x" * 500, 0o600, "expected 12 to 200")):
+            self.assertIn(sentence, self.refused(1, "live", self.trace, "--listen", "0.0.0.0", "--password-file", self.password_file(text, mode)))
+        self.assertIn("No such file", self.refused(1, "live", self.trace, "--password-file", os.path.join(self.folder, "none")))
 
 
 class Files(Served):

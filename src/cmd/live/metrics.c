@@ -3,6 +3,8 @@
  * queryprof metrics: counters of a trace file, which may be named by a process that is recorded, for
  * Prometheus, in the text format of OpenMetrics.
  */
+#include "cmd/live/metrics.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,17 +48,12 @@ static sqlite3 *open_file(const char *given)
 	return db;
 }
 
-static int run(int argc, char **argv)
+int metrics_print(sqlite3 *db, const char *most)
 {
-	const struct sql_parameter parameters[] = { { ":limit", limit ? limit : "100" }, { NULL, NULL } };
-	sqlite3 *db = open_file(argv[0]);
+	const struct sql_parameter parameters[] = { { ":limit", most ? most : "100" }, { NULL, NULL } };
 	sqlite3_stmt *rows = NULL;
-	int code;
+	int code = sqlite3_prepare_v2(db, sql_metrics, -1, &rows, NULL);
 
-	(void)argc;
-	if (!db)
-		return COMMAND_FAILED;
-	code = sqlite3_prepare_v2(db, sql_metrics, -1, &rows, NULL);
 	if (rows)
 		run_sql_bind(rows, parameters);
 	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
@@ -68,8 +65,20 @@ static int run(int argc, char **argv)
 	if (code != SQLITE_DONE)
 		complain("metrics: %s", sqlite3_errmsg(db));
 	sqlite3_finalize(rows);
-	trace_file_close(db);
 	return code == SQLITE_DONE ? COMMAND_FINE : COMMAND_FAILED;
+}
+
+static int run(int argc, char **argv)
+{
+	sqlite3 *db = open_file(argv[0]);
+	int result = COMMAND_FAILED;
+
+	(void)argc;
+	if (db) {
+		result = metrics_print(db, limit);
+		trace_file_close(db);
+	}
+	return result;
 }
 
 const struct command command_metrics = {

@@ -11,10 +11,15 @@
 #include "cmd/page/server.h"
 #include "cmd/read/page.h"
 
-static const char *port;
+static const char *port, *listen_address, *password_file;
 
 static const struct command_option options[] = {
-	COMMAND_OPTION("port", "N", OPTION_NUMBER, &port, "the port of 127.0.0.1; a free one if not given"),
+	COMMAND_OPTION("port", "N", OPTION_NUMBER, &port, "the port; a free one if not given"),
+	COMMAND_OPTION("listen", "ADDRESS", OPTION_TEXT, &listen_address,
+	               "the IP address to listen on (default 127.0.0.1); others than this machine's own need "
+	               "--password-file"),
+	COMMAND_OPTION("password-file", "FILE", OPTION_FILE, &password_file,
+	               "a file with the password of the user queryprof in its first line"),
 	{ 0 },
 };
 
@@ -26,6 +31,20 @@ static bool is_process(const char *target)
 static int check(char **argv)
 {
 	(void)argv;
+	if (listen_address && !server_is_address(listen_address)) {
+		complain(
+			"live: --listen %s; expected an IP address, such as 192.0.2.7, or 0.0.0.0 for all of "
+			"this machine",
+			listen_address);
+		return COMMAND_MISUSED;
+	}
+	if (listen_address && !server_is_loopback(listen_address) && !password_file) {
+		complain("live: --listen %s can be reached from other machines; expected --password-file "
+		         "FILE, "
+		         "too",
+		         listen_address);
+		return COMMAND_MISUSED;
+	}
 	if (!port || (strlen(port) <= 5 && atoi(port) >= 1 && atoi(port) <= 65535))
 		return COMMAND_FINE;
 	complain("live: --port %s; expected a number from 1 to 65535", port);
@@ -40,7 +59,9 @@ static int serve(const char *path)
 	if (!db)
 		return COMMAND_FAILED;
 	trace_file_close(db);
-	return server_run(path, port ? atoi(port) : 0);
+	return server_run(path, &(struct server_options){ .address = listen_address,
+	                                                  .password_file = password_file,
+	                                                  .port = port ? atoi(port) : 0 });
 }
 
 static int run(int argc, char **argv)
@@ -82,10 +103,16 @@ const struct command command_live = {
 		"address can read the texts of statements. The page reads the trace file and changes "
 		"nothing. "
 		"It has no path of the machine, and fetches nothing from the network.\n\n"
+		"With --listen, browsers on other machines can open the page. They need the address, and the "
+		"password, with the user queryprof. HTTP does not encrypt either: use it in a network that "
+	        "you "
+		"trust, or forward the port with ssh. The address followed by `metrics` has what `queryprof "
+		"metrics` prints, for Prometheus.\n\n"
 		"It needs libmicrohttpd (Debian: libmicrohttpd12). `queryprof report --html` writes the same "
 		"page to a file, and does not need it.",
 	.examples = "  queryprof live app.trace\n"
 		    "  queryprof live 4321 --port 8080\n"
+		    "  queryprof live app.trace --listen 0.0.0.0 --password-file ~/page-password\n"
 		    "  queryprof live -- ./server\n",
 	.options = options,
 	.reads_file = true,

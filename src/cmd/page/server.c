@@ -18,9 +18,11 @@
 #include "base/vector.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
+#include "cmd/live/metrics.h"
 #include "cmd/page/document.h"
 #include "cmd/page/microhttpd.h"
 #include "cmd/page/now.h"
+#include "cmd/page/password.h"
 #include "cmd/read/page.h"
 #include "cmd/ui/complain.h"
 
@@ -46,14 +48,25 @@ struct listener {
 	bool is_suspended;
 };
 
+/* What a child reads from the file, and who waits for it. */
+struct answer {
+	struct document document;
+	const char *type;
+	struct MHD_Response *response;           /* NULL: none yet */
+	VECTOR(struct MHD_Connection *) waiting; /* suspended */
+};
+
 static struct {
 	struct MHD_Daemon *daemon;
 	char token[2 * TOKEN_BYTES + 1];
-	char hosts[2][32], origins[2][40]; /* accepted from a browser */
-	char *policy;
-	struct MHD_Response *page, *data; /* data: from data_document; NULL: none yet */
-	struct document data_document, now_document;
-	VECTOR(struct MHD_Connection *) waiting; /* suspended, for data_document */
+	char host[INET6_ADDRSTRLEN + 16]; /* of the printed address */
+	char name[HOST_NAME_MAX + 1];     /* the machine's; "": it is not accepted as a host */
+	bool is_loopback, is_any;         /* the addresses that it listens on */
+	int port;
+	char *policy, *password; /* password: the header that has it; NULL: none */
+	struct MHD_Response *page;
+	struct answer data, metrics;
+	struct document now_document;
 	VECTOR(struct listener *) listeners;
 	struct message *newest;
 	uint64_t numbers; /* of messages so far */
@@ -99,6 +112,9 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
 	if (response) {
 		if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 			microhttpd.MHD_add_response_header(response, "Allow", "GET");
+		if (status == MHD_HTTP_UNAUTHORIZED)
+			microhttpd.MHD_add_response_header(response, "WWW-Authenticate",
+			                                   "Basic realm=\"queryprof\", charset=\"UTF-8\"");
 		result = microhttpd.MHD_queue_response(connection, status, response);
 		microhttpd.MHD_destroy_response(response);
 	}
@@ -207,43 +223,87 @@ static enum MHD_Result answer_events(struct MHD_Connection *connection)
 	return result;
 }
 
-/* --- data -------------------------------------------------------------------------------------------- */
+/* --- answers ----------------------------------------------------------------------------------------- */
 
-static enum MHD_Result answer_data(struct MHD_Connection *connection)
+static enum MHD_Result give(struct MHD_Connection *connection, struct answer *answer)
 {
-	if (document_is_fresh(&server.data_document) || !document_start(&server.data_document)) {
-		if (server.data)
-			return microhttpd.MHD_queue_response(connection, MHD_HTTP_OK, server.data);
+	if (document_is_fresh(&answer->document) || !document_start(&answer->document)) {
+		if (answer->response)
+			return microhttpd.MHD_queue_response(connection, MHD_HTTP_OK, answer->response);
 		return refuse(
 			connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"The trace file cannot be read now; the terminal of queryprof live shows why.\n");
 	}
-	if (!vector_push(&server.waiting, connection))
+	if (!vector_push(&answer->waiting, connection))
 		return MHD_NO;
 	microhttpd.MHD_suspend_connection(connection);
 	return MHD_YES;
 }
 
-/* Resumes the waiting requests. */
-static void finish_data(void)
+static void resume_waiting(struct answer *answer)
 {
-	struct document *document = &server.data_document;
+	for (size_t i = 0; i < answer->waiting.count; i++)
+		microhttpd.MHD_resume_connection(answer->waiting.items[i]);
+	answer->waiting.count = 0;
+}
 
-	if (server.data)
-		microhttpd.MHD_destroy_response(server.data);
-	server.data = document->text ? make_response(document->text, document->size, "application/json",
-	                                             MHD_RESPMEM_MUST_COPY)
-	                             : NULL;
-	for (size_t i = 0; i < server.waiting.count; i++)
-		microhttpd.MHD_resume_connection(server.waiting.items[i]);
-	server.waiting.count = 0;
+/* After its document has a new text, or has failed. */
+static void finish(struct answer *answer)
+{
+	const struct document *document = &answer->document;
+
+	if (answer->response)
+		microhttpd.MHD_destroy_response(answer->response);
+	answer->response = document->text ? make_response(document->text, document->size, answer->type,
+	                                                  MHD_RESPMEM_MUST_COPY)
+	                                  : NULL;
+	resume_waiting(answer);
+}
+
+static void close_answer(struct answer *answer)
+{
+	document_close(&answer->document);
+	if (answer->response)
+		microhttpd.MHD_destroy_response(answer->response);
+	vector_free(&answer->waiting);
 }
 
 /* --- requests ---------------------------------------------------------------------------------------- */
 
-static bool is_one_of(const char *text, const char *one, const char *other)
+/* Whether the machine is meant by `host`, the request's header. If it listens on all addresses, any IP
+ * address may be one of its own. A site that another name leads here sends that name, so it is refused. */
+static bool is_own_host(const char *host)
 {
-	return strcmp(text, one) == 0 || strcmp(text, other) == 0;
+	const char *colon = host ? strrchr(host, ':') : NULL;
+	char name[HOST_NAME_MAX + 1], port[8], bare[HOST_NAME_MAX + 1];
+	size_t size;
+
+	snprintf(port, sizeof(port), "%d", server.port);
+	if (!colon || strcmp(colon + 1, port) != 0 || (size_t)(colon - host) >= sizeof(name))
+		return false;
+	if (strcmp(host, server.host) == 0)
+		return true;
+	size = (size_t)(colon - host);
+	memcpy(name, host, size);
+	name[size] = 0;
+	if (server.is_loopback || server.is_any)
+		if (strcmp(name, "localhost") == 0 || strcmp(name, "127.0.0.1") == 0)
+			return true;
+	if (!server.is_any)
+		return false;
+	if (*name != '[' || name[size - 1] != ']')
+		return strcmp(name, server.name) == 0 || (!strchr(name, ':') && server_is_address(name));
+	memcpy(bare, name + 1, size);
+	bare[size - 2] = 0;
+	return server_is_address(bare);
+}
+
+static bool is_own_origin(const char *origin, const char *host)
+{
+	static const char scheme[] = "http://";
+
+	return !origin || (strncmp(origin, scheme, sizeof(scheme) - 1) == 0 &&
+	                   strcmp(origin + sizeof(scheme) - 1, host) == 0);
 }
 
 /* Takes the same time for every wrong token. NULL: it is missing, else the text after it. */
@@ -283,10 +343,13 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*state = &is_known;
 		return MHD_YES;
 	}
-	if (!host || !is_one_of(host, server.hosts[0], server.hosts[1]))
+	if (!is_own_host(host))
 		return refuse(connection, MHD_HTTP_FORBIDDEN, "The host is not this server.\n");
-	if (origin && !is_one_of(origin, server.origins[0], server.origins[1]))
+	if (!is_own_origin(origin, host))
 		return refuse(connection, MHD_HTTP_FORBIDDEN, "Another site may not ask this server.\n");
+	if (server.password && !password_matches(server.password, header(connection, "Authorization")))
+		return refuse(connection, MHD_HTTP_UNAUTHORIZED,
+		              "The password is missing or wrong. The user is queryprof.\n");
 	rest = after_token(path);
 	if (!rest)
 		return refuse(
@@ -295,7 +358,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	if (!*rest)
 		return microhttpd.MHD_queue_response(connection, MHD_HTTP_OK, server.page);
 	if (strcmp(rest, "data") == 0)
-		return answer_data(connection);
+		return give(connection, &server.data);
+	if (strcmp(rest, "metrics") == 0)
+		return give(connection, &server.metrics);
 	if (strcmp(rest, "events") == 0)
 		return answer_events(connection);
 	return refuse(connection, MHD_HTTP_NOT_FOUND, "There is no such address.\n");
@@ -303,26 +368,78 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 
 /* --- start ------------------------------------------------------------------------------------------- */
 
-/* A listening socket; -1 after a complaint. Sets `port` to its port. */
-static int open_socket(int *port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-		                       .sin_port = htons((uint16_t)*port),
-		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t size = sizeof(address);
-	const int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
+/* False: it is not an IP address. */
+static bool read_address(const char *text, union address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (inet_pton(AF_INET, text, &address->v4.sin_addr) == 1)
+		address->any.sa_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1)
+		address->any.sa_family = AF_INET6;
+	return address->any.sa_family != 0;
+}
+
+bool server_is_address(const char *text)
+{
+	union address address;
+
+	return read_address(text, &address);
+}
+
+bool server_is_loopback(const char *text)
+{
+	union address address;
+
+	return read_address(text, &address) &&
+	       (address.any.sa_family == AF_INET ? ntohl(address.v4.sin_addr.s_addr) >> 24 == 127
+	                                         : IN6_IS_ADDR_LOOPBACK(&address.v6.sin6_addr));
+}
+
+static bool is_any(const union address *address)
+{
+	return address->any.sa_family == AF_INET ? address->v4.sin_addr.s_addr == htonl(INADDR_ANY)
+	                                         : IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
+}
+
+/* A listening socket; -1 after a complaint. Sets the server's host and port. */
+static int open_socket(const char *text, int port)
+{
+	union address address;
+	socklen_t size = sizeof(address);
+	int listening;
+
+	read_address(text, &address);
+	/* The port is in the same place of both. */
+	address.v4.sin_port = htons((uint16_t)port);
+	listening = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listening >= 0)
 		setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-	if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    listen(listening, 64) != 0 || getsockname(listening, (struct sockaddr *)&address, &size) != 0) {
-		complain("live: port %d of 127.0.0.1: %s; without --port a free one is used", *port,
+	if (listening < 0 ||
+	    bind(listening, &address.any,
+	         address.any.sa_family == AF_INET ? sizeof(address.v4) : sizeof(address.v6)) != 0 ||
+	    listen(listening, 64) != 0 || getsockname(listening, &address.any, &size) != 0) {
+		complain("live: port %d of %s: %s; without --port a free one is used", port, text,
 		         strerror(errno));
 		if (listening >= 0)
 			close(listening);
 		return -1;
 	}
-	*port = ntohs(address.sin_port);
+	server.port = ntohs(address.v4.sin_port);
+	server.is_loopback = server_is_loopback(text);
+	server.is_any = is_any(&address);
+	if (!server.is_any || gethostname(server.name, sizeof(server.name) - 1) != 0)
+		server.name[0] = 0;
+	if (*server.name)
+		snprintf(server.host, sizeof(server.host), "%.50s:%d", server.name, server.port);
+	else
+		snprintf(server.host, sizeof(server.host),
+		         address.any.sa_family == AF_INET ? "%s:%d" : "[%s]:%d", text, server.port);
 	return listening;
 }
 
@@ -335,16 +452,6 @@ static bool make_token(void)
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		snprintf(server.token + 2 * i, 3, "%02x", bytes[i]);
 	return true;
-}
-
-static void name_hosts(int port)
-{
-	static const char *const names[] = { "127.0.0.1", "localhost" };
-
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(server.hosts[i], sizeof(server.hosts[i]), "%s:%d", names[i], port);
-		snprintf(server.origins[i], sizeof(server.origins[i]), "http://%s:%d", names[i], port);
-	}
 }
 
 static bool make_page(void)
@@ -380,15 +487,34 @@ static int data_print(const char *path)
 	return data ? COMMAND_FINE : COMMAND_FAILED;
 }
 
-static int start(const char *path, int port, const sigset_t *ending, int *signals)
+static int metrics_make(const char *path)
 {
-	const int listening = open_socket(&port);
+	sqlite3 *db = trace_file_open(path);
+	const int result = db ? metrics_print(db, NULL) : COMMAND_FAILED;
 
+	if (db)
+		trace_file_close(db);
+	return result;
+}
+
+static int start(const char *path, const struct server_options *options, const sigset_t *ending, int *signals)
+{
+	int listening;
+
+	server.password = options->password_file ? password_header(options->password_file) : NULL;
+	if (options->password_file && !server.password)
+		return COMMAND_FAILED;
+	listening = open_socket(options->address ? options->address : "127.0.0.1", options->port);
 	if (listening < 0)
 		return COMMAND_FAILED;
-	name_hosts(port);
-	server.data_document =
-		(struct document){ .make = data_print, .path = path, .least_age_ns = NS_PER_S };
+	server.data = (struct answer){
+		.document = { .make = data_print, .path = path, .least_age_ns = NS_PER_S },
+		.type = "application/json",
+	};
+	server.metrics = (struct answer){
+		.document = { .make = metrics_make, .path = path, .least_age_ns = NS_PER_S },
+		.type = "application/openmetrics-text; version=1.0.0; charset=utf-8",
+	};
 	server.now_document = (struct document){ .make = now_print, .path = path };
 	sigprocmask(SIG_BLOCK, ending, NULL);
 	*signals = signalfd(-1, ending, SFD_CLOEXEC);
@@ -402,7 +528,7 @@ static int start(const char *path, int port, const sigset_t *ending, int *signal
 		close(listening);
 		return complain("live: the server cannot start: %s", strerror(errno));
 	}
-	printf("http://%s/%s/\n", server.hosts[0], server.token);
+	printf("http://%s/%s/\n", server.host, server.token);
 	fflush(stdout);
 	return COMMAND_FINE;
 }
@@ -413,7 +539,7 @@ static int start(const char *path, int port, const sigset_t *ending, int *signal
  * asks for the data. */
 static void tick(void)
 {
-	const struct document *data = &server.data_document;
+	const struct document *data = &server.data.document;
 
 	if (!server.listeners.count)
 		return;
@@ -430,12 +556,13 @@ static int milliseconds(uint64_t ns)
 /* The time until the next event, in ms. */
 static int patience(uint64_t next_tick)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), left[] = { document_left_ns(&server.data_document),
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), left[] = { document_left_ns(&server.data.document),
+		                                                   document_left_ns(&server.metrics.document),
 		                                                   document_left_ns(&server.now_document) };
 	uint64_t wait = next_tick > now ? next_tick - now : 0;
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
 		wait = left[i] && left[i] < wait ? left[i] : wait;
 	if (microhttpd.MHD_get_timeout(server.daemon, &ms) == MHD_YES && ms * 1000000 < wait)
 		return (int)ms;
@@ -446,23 +573,27 @@ static void serve(int signals)
 {
 	const union MHD_DaemonInfo *info =
 		microhttpd.MHD_get_daemon_info(server.daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	struct document *const now = &server.now_document, *const data = &server.data_document;
+	struct document *const now = &server.now_document, *const data = &server.data.document,
+			       *const metrics = &server.metrics.document;
 	uint64_t next_tick = 0;
 
 	for (;;) {
 		struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
 			                { .fd = info->epoll_fd, .events = POLLIN },
 			                { .fd = data->child ? data->said : -1, .events = POLLIN },
-			                { .fd = now->child ? now->said : -1, .events = POLLIN } };
+			                { .fd = now->child ? now->said : -1, .events = POLLIN },
+			                { .fd = metrics->child ? metrics->said : -1, .events = POLLIN } };
 
-		if (poll(fds, 4, patience(next_tick)) < 0 && errno != EINTR)
+		if (poll(fds, sizeof(fds) / sizeof(*fds), patience(next_tick)) < 0 && errno != EINTR)
 			return;
 		if (fds[0].revents)
 			return;
 		if (fds[2].revents && document_read(data))
-			finish_data();
+			finish(&server.data);
 		if (fds[3].revents && document_read(now) && now->text)
 			publish("now", now->text, now->size);
+		if (fds[4].revents && document_read(metrics))
+			finish(&server.metrics);
 		if (clock_ns(CLOCK_MONOTONIC) >= next_tick) {
 			next_tick = clock_ns(CLOCK_MONOTONIC) + NS_PER_S;
 			tick();
@@ -474,24 +605,21 @@ static void serve(int signals)
 static void stop(void)
 {
 	/* At its end, none may be suspended. */
-	for (size_t i = 0; i < server.waiting.count; i++)
-		microhttpd.MHD_resume_connection(server.waiting.items[i]);
+	resume_waiting(&server.data);
+	resume_waiting(&server.metrics);
 	for (size_t i = 0; i < server.listeners.count; i++)
 		resume(server.listeners.items[i]);
-	server.waiting.count = 0;
 	microhttpd.MHD_stop_daemon(server.daemon);
-	document_close(&server.data_document);
+	close_answer(&server.data);
+	close_answer(&server.metrics);
 	document_close(&server.now_document);
-	if (server.data)
-		microhttpd.MHD_destroy_response(server.data);
 	microhttpd.MHD_destroy_response(server.page);
 	release(server.newest);
-	vector_free(&server.waiting);
 	vector_free(&server.listeners);
 	free(server.policy);
 }
 
-int server_run(const char *path, int port)
+int server_run(const char *path, const struct server_options *options)
 {
 	int signals = -1, result;
 	sigset_t ending;
@@ -503,12 +631,13 @@ int server_run(const char *path, int port)
 	sigaddset(&ending, SIGTERM);
 	sigaddset(&ending, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
-	result = start(path, port, &ending, &signals);
+	result = start(path, options, &ending, &signals);
 	if (!result) {
 		serve(signals);
 		stop();
 	}
 	if (signals >= 0)
 		close(signals);
+	free(server.password);
 	return result;
 }

@@ -158,8 +158,10 @@ char *page_data(sqlite3 *db, const char *path, const struct page_options *option
 		complain("out of memory");
 		return NULL;
 	}
-	printf("{\"version\":\"" QUERYPROF_VERSION "\",\"made_ms\":%" PRIu64 ",\"no_text\":%s,\"name\":",
-	       clock_ns(CLOCK_REALTIME) / 1000000, options->no_text ? "true" : "false");
+	printf("{\"version\":\"" QUERYPROF_VERSION "\",\"made_ms\":%" PRIu64
+	       ",\"no_text\":%s,\"is_plan\":%s,\"name\":",
+	       clock_ns(CLOCK_REALTIME) / 1000000, options->no_text ? "true" : "false",
+	       options->is_plan ? "true" : "false");
 	json_write_text(stdout, slash ? slash + 1 : path, "");
 	result = print_parts(db, options);
 	printf("}\n");

@@ -15,6 +15,7 @@
 struct page_options {
 	bool no_text;  /* texts of statements, and the names in them */
 	bool no_paths; /* folders */
+	bool is_plan;  /* not omitted: the page opens at the costliest statement */
 };
 
 /* The data of the selected runs in a file that cmd/file/selection.h has opened. Malloc'ed; NULL after a

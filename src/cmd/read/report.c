@@ -40,7 +40,7 @@
 #define PLANS_MAX "3"       /* plans, if there are several statements */
 #define FINDINGS_MAX 4
 
-static const char *type_name, *limit, *full, *html, *out_path, *no_text, *no_paths;
+static const char *type_name, *limit, *full, *html, *out_path, *no_text, *no_paths, *plan;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
@@ -52,6 +52,9 @@ static const struct command_option options[] = {
 	COMMAND_FLAG("no-text", &no_text,
 	             "with --html: statements by their ids, and plans without names of tables"),
 	COMMAND_FLAG("no-paths", &no_paths, "with --html: files of the program without their folders"),
+	COMMAND_OPTION("plan", "TEXT", OPTION_TEXT, &plan,
+	               "with --html: a page of the statements with this text, which opens at the plan of "
+	               "the costliest"),
 	{ 0 },
 };
 
@@ -229,14 +232,27 @@ static const char *default_type(sqlite3 *db)
 
 static int check(char **argv)
 {
-	const char *alone = out_path ? "-o" : no_text ? "--no-text" : no_paths ? "--no-paths" : NULL;
+	const char *alone = out_path   ? "-o"
+	                    : no_text  ? "--no-text"
+	                    : no_paths ? "--no-paths"
+	                    : plan     ? "--plan"
+	                               : NULL;
 	const char *textual = type_name ? "--type" : limit ? "--limit" : full ? "--full" : NULL;
 
 	(void)argv;
 	if (!html && !alone)
 		return COMMAND_FINE;
-	if (html && !textual && out_path)
+	if (html && plan && selection.like) {
+		complain("report: --plan %s and --like %s cannot be combined, because both are a part of the "
+		         "text",
+		         plan, selection.like);
+		return COMMAND_MISUSED;
+	}
+	if (html && !textual && out_path) {
+		if (plan)
+			selection.like = plan;
 		return page_is_there("report --html") ? COMMAND_FINE : COMMAND_FAILED;
+	}
 	if (!html)
 		complain("report: %s needs --html", alone);
 	else if (textual)
@@ -250,7 +266,9 @@ static int check(char **argv)
 
 static int write_page(sqlite3 *db, const char *path)
 {
-	const struct page_options left_out = { .no_text = no_text != NULL, .no_paths = no_paths != NULL };
+	const struct page_options left_out = { .no_text = no_text != NULL,
+		                               .no_paths = no_paths != NULL,
+		                               .is_plan = plan != NULL };
 	const char *const sources[] = { path, NULL };
 	struct out_file out;
 	char *data = page_data(db, path, &left_out);
@@ -310,12 +328,15 @@ const struct command command_report = {
 		"--html writes the page of `queryprof live` to one file: statements, plans, callers, runs, "
 		"findings and losses. You can open it from disk and mail it. It contains the texts of "
 		"statements, but no other data of the database. With --no-text, statements have their ids, "
-		"nodes of plans show only the operation, and findings only their kind.\n\n"
+		"nodes of plans show only the operation, and findings only their kind. With --plan, the page "
+	        "is "
+		"about the statements with that text, and opens at the costliest one.\n\n"
 		"STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof report app.trace\n"
 		    "  queryprof report app.trace --query 0193a5b2-77c1\n"
 		    "  queryprof report app.trace 'FROM orders' --type wall --last 10\n"
-		    "  queryprof report app.trace --html -o report.html\n",
+		    "  queryprof report app.trace --html -o report.html\n"
+		    "  queryprof report app.trace --html --plan 'FROM orders' -o plan.html\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_file = true,

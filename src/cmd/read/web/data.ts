@@ -57,7 +57,7 @@ export interface PageTree {
 }
 
 export interface Data {
-	version: string; made_ms: number; no_text: boolean; name: string;
+	version: string; made_ms: number; no_text: boolean; is_plan: boolean; name: string;
 	file: { programs: string | null; processes: number; first_ms: Known; last_ms: Known }[];
 	statements: Statement[]; plans: PlanNode[]; history: PlanPeriod[]; callers: Caller[]; runs: Run[]; functions: Func[]; stacks: Stack[];
 	times: Times | null; origins: Origin[]; lanes: Lane[];

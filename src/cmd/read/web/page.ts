@@ -101,6 +101,8 @@ addEventListener("hashchange", () => {
 	byId("view").focus();
 	scrollTo(0, 0);
 });
+if (embedded?.is_plan && !location.hash && embedded.statements[0])
+	history.replaceState(null, "", `#statement=${embedded.statements[0].statement}`);
 showHead();
 show();
 if (isLive) {
