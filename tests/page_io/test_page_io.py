@@ -205,6 +205,35 @@ class PageIo(Recording):
             self.check(mode, page_size, "NONE", "DELETE FROM asset WHERE id % 3 = 0", "INSERT INTO pair SELECT 'z' || id, b FROM asset",
                        "DROP TABLE words", "CREATE TABLE made AS SELECT * FROM asset")
 
+    def test_tables_made_and_filled_in_one_transaction(self):
+        """Most pages are written before any page leads to them, and page 1, which has the names, is written last. There are more writes
+        than events are kept singly."""
+        for mode in ("WAL", "DELETE"):
+            path = os.path.join(self.folder, mode + "made.db")
+            done = self.record(PYTHON, "-c", """
+import json, random, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.executescript("PRAGMA page_size=512; PRAGMA journal_mode=" + sys.argv[2])
+db.execute("SELECT * FROM sqlite_master").fetchall()
+db.executescript("PRAGMA cache_size=50; PRAGMA synchronous=OFF; BEGIN; CREATE TABLE t(id INTEGER PRIMARY KEY, x, y); CREATE INDEX i ON t(y)")
+random.seed(47)
+db.executemany("INSERT INTO t(x, y) VALUES (?, ?)", (("x" * 60, random.randrange(1 << 40)) for _ in range(9000)))
+db.execute("COMMIT")
+print(json.dumps(db.execute("SELECT name, count(*) FROM dbstat GROUP BY name").fetchall()))
+""", path, mode)
+            pages = dict(json.loads(done.stdout))
+            rows = self.rows("SELECT btree, kind, sum(writes), sum(writes - rewritten), sum(read_bytes + wal_read_bytes + wal_bytes + database_bytes) FROM page_io "
+                             "WHERE database LIKE '%%%smade.db' AND normalized_query_hash IN (SELECT normalized_query_hash FROM statement_stats WHERE query LIKE 'INSERT%%' OR query LIKE 'COMMIT%%') "
+                             "GROUP BY 1, 2" % mode)
+            writes, first = ({name: sum(row[at] for row in rows if row[0] == name and row[1] != "unknown") for name in ("t", "i")} for at in (2, 3))
+            unknown = sum(row[4] for row in rows if row[1] == "unknown")
+            self.assertGreater(sum(writes.values()), 9000, (mode, rows))
+            self.assertLess(unknown, 0.02 * sum(row[4] for row in rows), (mode, rows))
+            # Each page was written, and none of them was written for the first time twice.
+            for name in ("t", "i"):
+                self.assertLessEqual(first[name], pages[name], (mode, rows))
+                self.assertGreaterEqual(first[name], 0.97 * pages[name], (mode, rows))
+
     def test_index_on_the_heap(self):
         """With locking_mode=EXCLUSIVE there is no file -shm, and none is made."""
         done = self.record(PYTHON, "-c", """

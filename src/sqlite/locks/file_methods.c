@@ -21,24 +21,13 @@ static struct file_methods tables[TABLES_MAX];
 
 /* --- reads and writes -------------------------------------------------------------------- */
 
-static __attribute__((noinline)) void see_access(sqlite3_file *file, const void *data, int amount,
-                                                 sqlite3_int64 offset, bool is_write)
-{
-	page_io_see(&(struct page_access){ .file = file,
-	                                   .data = data,
-	                                   .bytes = (uint32_t)amount,
-	                                   .offset = offset,
-	                                   .is_write = is_write,
-	                                   .run = file_methods_run(calling_current) });
-}
-
 static inline int read_with(const struct file_methods *real, sqlite3_file *file, void *data, int amount,
                             sqlite3_int64 offset)
 {
 	const int rc = real->read(file, data, amount, offset);
 
 	if (rc == SQLITE_OK && page_io_is_seen())
-		see_access(file, data, amount, offset, false);
+		page_io_see_read(file, data, amount, offset);
 	return rc;
 }
 
@@ -50,7 +39,7 @@ static inline int write_with(const struct file_methods *real, sqlite3_file *file
 	                       : real->write(file, data, amount, offset);
 
 	if (rc == SQLITE_OK && page_io_is_seen())
-		see_access(file, data, amount, offset, true);
+		page_io_see_write(file, data, amount, offset);
 	return rc;
 }
 

@@ -150,8 +150,8 @@ bool btree_page_read(struct btree_page *page, const uint8_t *bytes, struct page_
 /* The bytes of a cell and all after it in the page. False: its offset is outside. */
 static bool find_cell(const struct btree_page *page, uint32_t index, struct rest *rest)
 {
-	const uint32_t offset =
-		index < page->cell_count ? number_at(page->bytes + page->cells + 2 * index, 2) : 0;
+	const uint8_t *at = page->bytes + page->cells + 2 * index;
+	const uint32_t offset = index < page->cell_count ? (uint32_t)(at[0] << 8 | at[1]) : 0;
 
 	if (offset < page->cells + 2 * page->cell_count || offset + CELL_BYTES_MIN > page->layout.usable)
 		return false;
@@ -159,11 +159,17 @@ static bool find_cell(const struct btree_page *page, uint32_t index, struct rest
 	return true;
 }
 
-/* How much of a payload is on the page of its cell: 1.6, "Calculations" under "B-tree Cell Format". */
+/* 1.6, "Calculations" under "B-tree Cell Format". A larger payload than this has overflow pages. */
+static uint32_t local_bytes_most(uint32_t usable, bool is_table)
+{
+	return is_table ? usable - 35 : (usable - 12) * 64 / 255 - 23;
+}
+
+/* How much of a payload is on the page of its cell. */
 static uint32_t local_bytes(uint64_t size, uint32_t usable, bool is_table)
 {
 	const uint32_t least = (usable - 12) * 32 / 255 - 23;
-	const uint32_t most = is_table ? usable - 35 : (usable - 12) * 64 / 255 - 23;
+	const uint32_t most = local_bytes_most(usable, is_table);
 	uint32_t whole_pages;
 
 	if (size <= most)
@@ -206,6 +212,25 @@ bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct 
 		return false;
 	cell->overflow = number_at(rest.at, 4);
 	return true;
+}
+
+bool btree_page_has_overflow(const struct btree_page *page)
+{
+	const uint32_t most = local_bytes_most(page->layout.usable, page->kind == BTREE_LEAF_TABLE);
+	const uint32_t child = page->kind == BTREE_INTERIOR_INDEX ? 4 : 0;
+
+	for (uint32_t i = 0; i < page->cell_count && page->kind != BTREE_INTERIOR_TABLE; i++) {
+		struct rest rest;
+		uint64_t size;
+
+		if (!find_cell(page, i, &rest) || (rest.at += child) >= rest.end)
+			continue;
+		/* Mostly one byte. */
+		size = *rest.at;
+		if ((size >= 128 && !read_varint(&rest, &size)) || size > most)
+			return true;
+	}
+	return false;
 }
 
 uint32_t btree_page_child(const struct btree_page *page, uint32_t index)

@@ -96,6 +96,9 @@ struct btree_cell {
 /* The cell of that index, below cell_count. False: it does not lie within the page. */
 bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct btree_cell *cell);
 
+/* Whether a cell has an overflow page; reads no more of the cells than it must. */
+bool btree_page_has_overflow(const struct btree_page *page);
+
 /* The child of that index; the one of index cell_count is the rightmost. 0: none, or damaged. */
 uint32_t btree_page_child(const struct btree_page *page, uint32_t index);
 

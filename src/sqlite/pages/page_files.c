@@ -13,7 +13,6 @@
 #include "sqlite/session/run.h"
 
 LOCK_DEFINE(lock, LOCK_PAGE_FILES);
-uint32_t page_files_version;
 
 /* --- databases ----------------------------------------------------------------------------------- */
 
@@ -113,7 +112,7 @@ void page_files_remove(struct page_files *files, const sqlite3_file *file)
 		removed->database->wals -= removed->role == PAGE_FILE_WAL;
 	}
 	pointer_slot_remove(files->keys, PAGE_FILES, &files->used, slot);
-	__atomic_fetch_add(&page_files_version, 1, __ATOMIC_RELEASE);
+	page_owners_change();
 	lock_release(&lock);
 }
 
@@ -123,7 +122,7 @@ void page_files_forget(struct page_files *files)
 	for (uint32_t i = 0; i < PAGE_FILES; i++)
 		if (pointer_slot_is_used(files->keys[i]))
 			pointer_slot_remove(files->keys, PAGE_FILES, &files->used, i);
-	__atomic_fetch_add(&page_files_version, 1, __ATOMIC_RELEASE);
+	page_owners_change();
 	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++)
 		files->databases[i]->files = files->databases[i]->wals = 0;
 	lock_release(&lock);
@@ -209,8 +208,6 @@ struct page_file *page_files_find(struct page_files *files, const struct page_ac
 /* --- the index of a WAL: https://www.sqlite.org/walformat.html ------------------------------------ */
 
 #define BLOCK_BYTES 32768
-#define BLOCK_FRAMES 4096u
-#define HEAD_WORDS 34u /* of the first block */
 
 /* With locking_mode=EXCLUSIVE, a connection may have the index on its heap. It takes no locks of the index
  * then, and xShmMap would make the file -shm. */
@@ -224,7 +221,7 @@ static bool has_mapped(const sqlite3_file *database_file)
 
 uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
 {
-	const uint32_t at = frame - 1 + HEAD_WORDS, number = at / BLOCK_FRAMES;
+	const uint32_t at = frame - 1 + WAL_INDEX_HEAD, number = at / WAL_BLOCK_FRAMES;
 	const volatile uint32_t *block = number < WAL_BLOCKS ? wal->blocks[number] : NULL;
 	sqlite3_file *file = wal->database_file;
 	volatile void *mapped = NULL;
@@ -235,7 +232,7 @@ uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
 		if (number < WAL_BLOCKS)
 			wal->blocks[number] = block;
 	}
-	return block ? block[at % BLOCK_FRAMES] : 0;
+	return block ? block[at % WAL_BLOCK_FRAMES] : 0;
 }
 
 void page_files_unmap(struct page_files *files, const sqlite3_file *database_file)

@@ -17,6 +17,8 @@ struct run;
 #define PAGE_DATABASES 512u
 #define PAGE_PATH_BYTES 1024
 #define WAL_BLOCKS 16u /* of the index whose place is kept */
+#define WAL_BLOCK_FRAMES 4096u
+#define WAL_INDEX_HEAD 34u /* words before the first frame's page */
 
 struct page_database {
 	uint64_t device, inode;
@@ -48,9 +50,6 @@ struct page_files {
 	struct page_database *databases[PAGE_DATABASES];
 };
 
-/* Changes whenever an entry is removed. */
-extern uint32_t page_files_version __attribute__((visibility("hidden")));
-
 /* What is read or written of a file. */
 struct page_access {
 	sqlite3_file *file;
@@ -72,6 +71,15 @@ void page_files_forget(struct page_files *files);
 
 /* The connection unmaps the index of its WAL. */
 void page_files_unmap(struct page_files *files, const sqlite3_file *database_file);
+
+/* The same as page_files_frame_page() for a place of the index that is known; else 0. */
+static inline uint32_t page_files_known_frame(const struct page_file *wal, uint32_t frame)
+{
+	const uint32_t at = frame - 1 + WAL_INDEX_HEAD, number = at / WAL_BLOCK_FRAMES;
+	const volatile uint32_t *block = number < WAL_BLOCKS ? wal->blocks[number] : NULL;
+
+	return block ? block[at % WAL_BLOCK_FRAMES] : 0;
+}
 
 /* The page that a frame of the WAL has, as its index has it; 0: not known. The connection reads the frame, so
  * it has the index mapped and looked into it just now. */

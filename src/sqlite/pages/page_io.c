@@ -25,8 +25,8 @@ enum page_event_kind {
 	EVENT_WAL_READ,
 	EVENT_WRITE,      /* to the database, by a commit */
 	EVENT_COPY,       /* to the database, by a checkpoint */
-	EVENT_WAL_WRITE,  /* the page of a frame */
-	EVENT_WAL_HEAD,   /* its header, or a further part of its page */
+	EVENT_WAL_WRITE,  /* the page of a frame, with its header if that was written just before */
+	EVENT_WAL_HEAD,   /* the header, or a further part of the page */
 	EVENT_WAL_HEADER, /* of the whole WAL; no page */
 	EVENT_WAL_LOOK,   /* the same, read */
 	EVENT_JOURNAL,
@@ -36,7 +36,7 @@ enum page_event_kind {
 struct page_event {
 	struct page_database *database;
 	uint64_t statement; /* as statement_stats_find() has it; 0: not known */
-	uint32_t page, bytes;
+	uint32_t page, bytes, times;
 	uint8_t kind, type; /* enum page_event_kind; of page_owners_find() */
 	bool is_again;      /* the page had been written before */
 };
@@ -44,8 +44,8 @@ struct page_event {
 struct page_sum {
 	struct page_database *database; /* NULL: the place is free */
 	uint64_t statement;
-	uint32_t btree,
-		class; /* of struct page_owner, or CLASS_...; btree: if not known, the page, or 0: several */
+	uint32_t btree, class; /* of struct page_owner, or CLASS_...; btree: if not known, a page that leads
+	                          to it, or 0: several */
 	uint64_t start_ns;
 	uint64_t counts[PAGE_COUNTS];
 };
@@ -53,29 +53,53 @@ struct page_sum {
 /* Further classes of sums. */
 enum { CLASS_JOURNAL = 16, CLASS_WAL_HEADER };
 
-#define EVENTS 512       /* at first; */
-#define EVENTS_MOST 8192 /* for a transaction with so many pages that are not known yet */
-#define SUMS 256u        /* a power of two */
+/* Events of pages that are not known yet are kept until the transaction ends. Those that do not fit in
+ * `first` are in chunks, and equal ones of them are mostly one. */
+#define EVENTS 512u
+#define EVENTS_IN_CHUNK 4096u
+#define EVENT_CHUNKS 64u
+#define SUMS 256u /* a power of two */
 #define SUMS_USED (SUMS / 4 * 3)
 #define SUMS_FOR_PAGES (SUMS / 4) /* while there are fewer, a page that is not known has a sum of its own */
+#define RECENT 32u                /* a power of two */
 #define FLUSH_NS 1000000000u
 
+/* The sum of usual reads: of pages whose words have this value. */
+struct recent_sum {
+	uint32_t value, types; /* of page_owners_known(), page_owners_types() */
+	struct page_sum *sum;
+};
+
 struct page_io {
-	uint32_t busy;   /* atomic: a thread works on the sums */
-	uint32_t events; /* used, */
-	uint32_t room;   /* of so many, */
-	uint32_t due;    /* to be counted when there are so many */
+	uint32_t busy;    /* atomic: a thread works on the sums */
+	bool has_written; /* so a page's b-tree is known at the end of the transaction only */
+	uint32_t events;  /* used, */
+	uint32_t room;    /* of so many, */
+	uint32_t due;     /* to be counted when there are so many */
 	uint32_t sums;
+	uint32_t reads; /* that were counted without an event, since the time was read */
 	uint64_t flushed_ns;
 	struct page_sum *newest;
-	/* The file of the newest call, as long as none has been closed. */
+	/* The file of the newest call, and sums of b-trees, as long as page_owners_version is this. */
+	uint32_t version;
 	const sqlite3_file *file;
 	struct page_file *found;
-	uint32_t version;
-	struct page_event *event;
+	struct recent_sum recent[RECENT];
+	/* The call of the host that the newest one was inside of, seen from this frame. */
+	const void *frame;
+	uint64_t call;
+	uint32_t *equal; /* EVENTS_IN_CHUNK of them: places of events in the list */
+	struct page_event *chunks[EVENT_CHUNKS];
 	struct page_event first[EVENTS];
 	struct page_sum sum[SUMS];
 };
+
+static struct page_event *event_at(struct page_io *io, uint32_t index)
+{
+	return index < EVENTS
+	               ? &io->first[index]
+	               : &io->chunks[(index - EVENTS) / EVENTS_IN_CHUNK][(index - EVENTS) % EVENTS_IN_CHUNK];
+}
 
 static uint64_t now_here(void)
 {
@@ -84,9 +108,21 @@ static uint64_t now_here(void)
 
 /* --- the record ------------------------------------------------------------------------------------ */
 
-static enum page_kind kind_of(const struct page_sum *sum, const struct page_btree *btree)
+/* The b-tree of a page may be known since it was counted. */
+static struct page_owner owner_now(const struct page_sum *sum)
 {
-	switch (sum->class) {
+	const struct page_owner then = { (enum page_class)sum->class, sum->btree };
+	struct page_owner now = then;
+
+	if (then.class == PAGE_CLASS_UNKNOWN && then.btree)
+		now = page_owners_find(&sum->database->owners, then.btree, PAGE_TYPE_UNSEEN, true);
+	return now.class == PAGE_CLASS_BTREE || now.class == PAGE_CLASS_OVERFLOW ? now : then;
+}
+
+static enum page_kind kind_of(const struct page_sum *sum, struct page_owner owner,
+                              const struct page_btree *btree)
+{
+	switch ((uint32_t)owner.class) {
 	case PAGE_CLASS_OVERFLOW: return PAGE_OVERFLOW;
 	case PAGE_CLASS_FREE: return PAGE_FREELIST;
 	case PAGE_CLASS_POINTER_MAP: return PAGE_POINTER_MAP;
@@ -112,8 +148,9 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 {
 	static const struct page_btree none = { 0 };
 	const struct page_database *database = sum->database;
-	const bool is_page = sum->class == PAGE_CLASS_UNKNOWN;
-	const struct page_btree *known = is_page ? NULL : page_owners_btree(&database->owners, sum->btree);
+	const struct page_owner owner = owner_now(sum);
+	const bool is_page = owner.class == PAGE_CLASS_UNKNOWN;
+	const struct page_btree *known = is_page ? NULL : page_owners_btree(&database->owners, owner.btree);
 	const struct page_btree *btree = known ? known : &none;
 	const size_t size =
 		sizeof(struct page_record) + database->path_size + btree->name_size + btree->table_size;
@@ -125,14 +162,15 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 	*record = (struct page_record){
 		.statement = sum->statement ? statement_stats_hash(sum->statement) : 0,
 		.start_realtime_ns = sum->start_ns + thread->realtime_offset_ns,
-		.kind = kind_of(sum, known),
+		.kind = kind_of(sum, owner, known),
 		.root = is_page ? sum->btree : btree->root,
 		.thread_id = thread->id,
 		.database_size = database->path_size,
 		.btree_size = btree->name_size,
 		.table_size = btree->table_size,
 	};
-	memcpy(record->counts, sum->counts, sizeof(record->counts));
+	for (unsigned i = 0; i < PAGE_COUNTS; i++)
+		record->counts[i] = __atomic_load_n(&sum->counts[i], __ATOMIC_RELAXED);
 	to = record->text;
 	memcpy(to, database->path, database->path_size);
 	memcpy(to += database->path_size, btree->name, btree->name_size);
@@ -173,6 +211,11 @@ static bool is_of(const struct page_sum *sum, const struct page_event *event, st
 	       sum->btree == owner.btree && sum->class == (uint32_t)owner.class;
 }
 
+static struct recent_sum *recent_of(struct page_io *io, uint32_t value, uint64_t statement)
+{
+	return &io->recent[(value ^ (uint32_t)(statement * 0x9e3779b97f4a7c15ull >> 32)) & (RECENT - 1)];
+}
+
 static struct page_sum *find_sum(struct page_io *io, const struct page_event *event, struct page_owner owner)
 {
 	const uint64_t words[] = { event->statement, (uint64_t)owner.btree << 8 | owner.class };
@@ -195,36 +238,35 @@ static struct page_sum *find_sum(struct page_io *io, const struct page_event *ev
 	return io->newest = &io->sum[i];
 }
 
+/* Another thread may write the sum to the ring when the process ends. */
+static inline void increase(uint64_t *count, uint64_t by)
+{
+	__atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
+}
+
 static void add(struct page_sum *sum, const struct page_event *event)
 {
-	uint64_t *counts = sum->counts;
+	static const struct {
+		bool reads, writes;
+		enum page_count bytes;
+	} counted[] = {
+		[EVENT_READ] = { .reads = true, .bytes = PAGE_READ_BYTES },
+		[EVENT_WAL_READ] = { .reads = true, .bytes = PAGE_WAL_READ_BYTES },
+		[EVENT_WRITE] = { .writes = true, .bytes = PAGE_DATABASE_BYTES },
+		[EVENT_COPY] = { .bytes = PAGE_DATABASE_BYTES },
+		[EVENT_WAL_WRITE] = { .writes = true, .bytes = PAGE_WAL_BYTES },
+		[EVENT_WAL_HEAD] = { .bytes = PAGE_WAL_BYTES },
+		[EVENT_WAL_HEADER] = { .bytes = PAGE_WAL_BYTES },
+		[EVENT_WAL_LOOK] = { .bytes = PAGE_WAL_READ_BYTES },
+		[EVENT_JOURNAL] = { .bytes = PAGE_JOURNAL_BYTES },
+		[EVENT_JOURNAL_READ] = { .bytes = PAGE_JOURNAL_READ_BYTES },
+	};
+	const uint64_t times = event->times;
 
-	switch ((enum page_event_kind)event->kind) {
-	case EVENT_READ:
-		counts[PAGE_READS]++;
-		counts[PAGE_READ_BYTES] += event->bytes;
-		break;
-	case EVENT_WAL_READ:
-		counts[PAGE_READS]++;
-		counts[PAGE_WAL_READ_BYTES] += event->bytes;
-		break;
-	case EVENT_WRITE:
-		counts[PAGE_WRITES]++;
-		counts[PAGE_REWRITTEN] += event->is_again;
-		counts[PAGE_DATABASE_BYTES] += event->bytes;
-		break;
-	case EVENT_COPY: counts[PAGE_DATABASE_BYTES] += event->bytes; break;
-	case EVENT_WAL_WRITE:
-		counts[PAGE_WRITES]++;
-		counts[PAGE_REWRITTEN] += event->is_again;
-		counts[PAGE_WAL_BYTES] += event->bytes;
-		break;
-	case EVENT_WAL_HEAD:
-	case EVENT_WAL_HEADER: counts[PAGE_WAL_BYTES] += event->bytes; break;
-	case EVENT_WAL_LOOK: counts[PAGE_WAL_READ_BYTES] += event->bytes; break;
-	case EVENT_JOURNAL: counts[PAGE_JOURNAL_BYTES] += event->bytes; break;
-	case EVENT_JOURNAL_READ: counts[PAGE_JOURNAL_READ_BYTES] += event->bytes; break;
-	}
+	increase(&sum->counts[PAGE_READS], counted[event->kind].reads * times);
+	increase(&sum->counts[PAGE_WRITES], counted[event->kind].writes * times);
+	increase(&sum->counts[PAGE_REWRITTEN], counted[event->kind].writes * event->is_again * times);
+	increase(&sum->counts[counted[event->kind].bytes], event->bytes * times);
 }
 
 static struct page_owner owner_of(const struct page_event *event, bool is_end)
@@ -236,6 +278,17 @@ static struct page_owner owner_of(const struct page_event *event, bool is_end)
 	case EVENT_WAL_LOOK: return (struct page_owner){ (enum page_class)CLASS_WAL_HEADER, 0 };
 	default: return page_owners_find(&event->database->owners, event->page, event->type, is_end);
 	}
+}
+
+/* Later reads of the b-tree's pages find the sum directly. */
+static void remember(struct page_io *io, const struct page_event *event, struct page_sum *sum)
+{
+	const struct page_owners *owners = &event->database->owners;
+	const uint32_t value = page_owners_known(owners, event->page, event->type);
+	const uint32_t types = value ? page_owners_types(owners, sum->btree) : 0;
+
+	if (types)
+		*recent_of(io, value, event->statement) = (struct recent_sum){ value, types, sum };
 }
 
 static void count_event(struct page_io *io, const struct page_event *event, struct page_owner owner,
@@ -250,6 +303,8 @@ static void count_event(struct page_io *io, const struct page_event *event, stru
 	if (!sum->start_ns)
 		sum->start_ns = now_ns;
 	add(sum, event);
+	if (owner.class == PAGE_CLASS_BTREE && (event->kind == EVENT_READ || event->kind == EVENT_WAL_READ))
+		remember(io, event, sum);
 }
 
 /* Whether later pages may show what the event's page is: not if nothing of the database is understood. */
@@ -261,15 +316,38 @@ static bool may_be_known(const struct page_event *event)
 /* Makes room for more events that wait. False: no memory, or they are too many. */
 static bool grow(struct page_io *io)
 {
-	struct page_event *more =
-		io->room < EVENTS_MOST ? page_memory_allocate(EVENTS_MOST * sizeof(*more)) : NULL;
+	const uint32_t chunk = (io->room - EVENTS) / EVENTS_IN_CHUNK;
 
-	if (!more)
+	if (!io->equal)
+		io->equal = page_memory_allocate(EVENTS_IN_CHUNK * sizeof(*io->equal));
+	if (!io->equal || chunk >= EVENT_CHUNKS ||
+	    !(io->chunks[chunk] = page_memory_allocate(EVENTS_IN_CHUNK * sizeof(struct page_event))))
 		return false;
-	memcpy(more, io->event, io->events * sizeof(*more));
-	io->event = more;
-	io->room = EVENTS_MOST;
+	io->room += EVENTS_IN_CHUNK;
 	return true;
+}
+
+static bool is_equal(const struct page_event *one, const struct page_event *other)
+{
+	return one->database == other->database && one->statement == other->statement &&
+	       one->page == other->page && one->bytes == other->bytes && one->kind == other->kind &&
+	       one->type == other->type && one->is_again == other->is_again;
+}
+
+/* The event waits, at the end of the `kept` ones, or as one with an equal one. Returns how many wait. */
+static uint32_t keep(struct page_io *io, uint32_t kept, const struct page_event *event)
+{
+	uint32_t *equal = io->equal ? &io->equal[(event->page * 16 + event->kind) % EVENTS_IN_CHUNK] : NULL;
+
+	/* The place may be of an earlier list. */
+	if (equal && *equal < kept && is_equal(event_at(io, *equal), event)) {
+		event_at(io, *equal)->times += event->times;
+		return kept;
+	}
+	*event_at(io, kept) = *event;
+	if (equal)
+		*equal = kept;
+	return kept + 1;
 }
 
 /* Counts what is listed. `is_end`: of a transaction; until then, pages that are not known remain in the list.
@@ -279,25 +357,29 @@ static void count_events(struct page_io *io, const struct thread *thread, uint64
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < io->events; i++) {
-		const struct page_event *event = &io->event[i];
-		struct page_owner owner = owner_of(event, is_end);
+		const struct page_event event = *event_at(io, i);
+		struct page_owner owner = owner_of(&event, is_end);
 
-		if (owner.class == PAGE_CLASS_UNKNOWN && event->page && may_be_known(event)) {
+		if (owner.class == PAGE_CLASS_UNKNOWN && event.page && may_be_known(&event)) {
 			if (!is_end) {
-				io->event[kept++] = *event;
+				kept = keep(io, kept, &event);
 				continue;
 			}
-			if (event->kind == EVENT_READ || event->kind == EVENT_WAL_READ)
-				page_owners_miss(&event->database->owners, now_ns);
+			if (event.kind == EVENT_READ || event.kind == EVENT_WAL_READ)
+				page_owners_miss(&event.database->owners, now_ns);
 		}
 		if (owner.class == PAGE_CLASS_UNKNOWN && io->sums < SUMS_FOR_PAGES)
-			owner.btree = event->page;
-		count_event(io, event, owner, thread, now_ns);
+			owner.btree = event.type == BTREE_NONE
+			                      ? event.page
+			                      : page_owners_top(&event.database->owners, event.page);
+		count_event(io, &event, owner, thread, now_ns);
 	}
 	io->events = kept;
 	/* In steps, so that no event is looked at often. */
 	io->due = kept > EVENTS / 2 ? 2 * kept : EVENTS;
-	if (io->due > io->room && !grow(io)) {
+	while (io->due > io->room && grow(io)) {
+	}
+	if (io->due > io->room) {
 		io->due = io->room;
 		if (kept > io->room / 2)
 			count_events(io, thread, now_ns, true);
@@ -324,6 +406,7 @@ static bool count(struct page_io *io, bool is_end)
 	if (!acquire(io))
 		return false;
 	count_events(io, thread, now_ns, is_end);
+	io->reads = 0;
 	if (now_ns - io->flushed_ns >= FLUSH_NS)
 		flush(io, thread, now_ns, false);
 	release(io);
@@ -332,8 +415,9 @@ static bool count(struct page_io *io, bool is_end)
 
 void page_io_end(struct page_io *io)
 {
-	if (io->events)
+	if (io->events || io->reads)
 		count(io, true);
+	io->has_written = false;
 }
 
 void page_io_flush_all(void)
@@ -359,7 +443,6 @@ void page_io_flush_all(void)
 /* Of zeroed memory, as it is in a forked child, too. */
 static void begin(struct page_io *io)
 {
-	io->event = io->first;
 	io->room = io->due = EVENTS;
 }
 
@@ -397,6 +480,19 @@ static void see_database(struct page_event *event, const struct page_access *acc
 	}
 	if (event->kind == EVENT_WRITE)
 		event->is_again = page_owners_set_written(&database->owners, event->page);
+}
+
+/* The header of the frame, whose page is written now, is the newest event. */
+static void join_head(struct page_io *io, struct page_event *event)
+{
+	const struct page_event *head = io->events ? event_at(io, io->events - 1) : NULL;
+
+	if (!head || head->kind != EVENT_WAL_HEAD || head->bytes != WAL_FRAME_BYTES ||
+	    head->page != event->page || head->database != event->database ||
+	    head->statement != event->statement)
+		return;
+	event->bytes += head->bytes;
+	io->events--;
 }
 
 static void see_wal_page(struct page_event *event, const struct page_access *access, struct page_file *file)
@@ -458,13 +554,16 @@ static void see_wal(struct page_event *event, const struct page_access *access, 
 		see_wal_page(event, access, file);
 }
 
+/* The file of the access; what is remembered is of the version from now on. */
 static __attribute__((noinline)) struct page_file *find_file(struct page_io *io,
                                                              const struct page_access *access)
 {
 	struct page_files *files = page_memory_files();
-	const uint32_t version = __atomic_load_n(&page_files_version, __ATOMIC_ACQUIRE);
+	const uint32_t version = __atomic_load_n(&page_owners_version, __ATOMIC_ACQUIRE);
 	struct page_file *file = files ? page_files_find(files, access) : NULL;
 
+	if (io->version != version)
+		memset(io->recent, 0, sizeof(io->recent));
 	io->file = file ? access->file : NULL;
 	io->found = file;
 	io->version = version;
@@ -473,41 +572,143 @@ static __attribute__((noinline)) struct page_file *find_file(struct page_io *io,
 	return file;
 }
 
-void page_io_see(const struct page_access *access)
+static bool is_current(const struct page_io *io, const sqlite3_file *file)
+{
+	/* Acquire: with the change. */
+	return io->file == file && io->version == __atomic_load_n(&page_owners_version, __ATOMIC_ACQUIRE);
+}
+
+/* A read outside of a transaction that has written: the pages that lead to this one were read before. */
+static bool count_now(struct page_io *io, const struct page_event *event)
+{
+	const struct page_owner owner = owner_of(event, false);
+
+	if (io->has_written || owner.class == PAGE_CLASS_UNKNOWN ||
+	    (io->reads >= EVENTS && !count(io, false)) || !acquire(io))
+		return false;
+	count_event(io, event, owner, thread_current, now_here());
+	release(io);
+	io->reads++;
+	return true;
+}
+
+static __attribute__((noinline)) void see(struct page_io *io, const struct page_access *access)
+{
+	struct page_file *file = is_current(io, access->file) ? io->found : find_file(io, access);
+	struct page_event event = {
+		.statement = access->run ? access->run->statement : 0,
+		.bytes = access->bytes,
+		.times = 1,
+		.type = PAGE_TYPE_UNSEEN,
+	};
+
+	if (!file || !file->database || (access->run && !access->run->settings.log))
+		return;
+	event.database = file->database;
+	switch (file->role) {
+	case PAGE_FILE_DATABASE:
+		event.kind = !access->is_write ? EVENT_READ : file->database->wals ? EVENT_COPY : EVENT_WRITE;
+		see_database(&event, access);
+		break;
+	case PAGE_FILE_WAL:
+		see_wal(&event, access, file);
+		if (event.kind == EVENT_WAL_WRITE)
+			join_head(io, &event);
+		break;
+	default: event.kind = access->is_write ? EVENT_JOURNAL : EVENT_JOURNAL_READ; break;
+	}
+	io->has_written |= access->is_write;
+	if (!access->is_write && count_now(io, &event))
+		return;
+	if (io->events < io->due || count(io, false))
+		*event_at(io, io->events++) = event;
+}
+
+/* The page that is read as a whole; 0: not known without a look. */
+static inline uint32_t page_read(const struct page_file *file, uint32_t size, sqlite3_int64 offset)
+{
+	const uint64_t at = (uint64_t)offset - WAL_HEADER_BYTES;
+	uint32_t frame;
+
+	if (file->role == PAGE_FILE_DATABASE)
+		return offset & (size - 1) ? 0 : (uint32_t)((uint64_t)offset >> __builtin_ctz(size)) + 1;
+	if (file->role != PAGE_FILE_WAL || at > UINT32_MAX)
+		return 0;
+	frame = (uint32_t)at / (size + WAL_FRAME_BYTES);
+	return (uint32_t)at - frame * (size + WAL_FRAME_BYTES) == WAL_FRAME_BYTES
+	               ? page_files_known_frame(file, frame + 1)
+	               : 0;
+}
+
+/* The run of the calling code: mostly that of the same call as before. */
+static inline const struct run *run_of(struct page_io *io, const void *frame)
+{
+	struct calling *calling = calling_current;
+	const struct call_slot *slot = calling ? calling->slots : NULL;
+
+	if (!slot || calling->used != 1 || io->frame != frame || call_slot_number(slot) != io->call) {
+		slot = calling ? calling_find(calling, frame) : NULL;
+		io->frame = slot && calling->used == 1 ? frame : NULL;
+		io->call = slot ? call_slot_number(slot) : 0;
+	}
+	return slot && slot->run && !slot->run->is_queryprofs ? slot->run : NULL;
+}
+
+/* The usual read: the page shows nothing new, and its b-tree has a sum. */
+static inline bool count_read(struct page_io *io, const struct run *run, const sqlite3_file *read,
+                              const void *data, uint32_t bytes, sqlite3_int64 offset)
+{
+	const struct page_file *file = io->found;
+	struct page_database *database;
+	struct recent_sum *recent;
+	uint32_t page, type, value;
+
+	if (!run || io->has_written || !is_current(io, read) || !(database = file->database) ||
+	    bytes != database->owners.layout.size || !bytes || io->reads >= EVENTS ||
+	    !(page = page_read(file, bytes, offset)))
+		return false;
+	type = page_type_of(page, data);
+	value = page_owners_known(&database->owners, page, type);
+	recent = recent_of(io, value, run->statement);
+	if (!value || recent->value != value || !(recent->types >> type & 1) ||
+	    recent->sum->database != database || recent->sum->statement != run->statement)
+		return false;
+	increase(&recent->sum->counts[PAGE_READS], 1);
+	increase(&recent->sum->counts[file->role == PAGE_FILE_WAL ? PAGE_WAL_READ_BYTES : PAGE_READ_BYTES],
+	         bytes);
+	io->reads++;
+	return true;
+}
+
+void page_io_see_read(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
 {
 	struct thread *thread = thread_current;
 	struct page_io *io = thread->page_io;
-	struct page_event *event;
-	struct page_file *file;
+	const struct run *run;
 
 	if (!io && !(io = make_io(thread)))
 		return;
-	file = io->file == access->file &&
-	                       io->version == __atomic_load_n(&page_files_version, __ATOMIC_ACQUIRE)
-	               ? io->found
-	               : find_file(io, access);
-	if (!file || !file->database || (access->run && !access->run->settings.log))
-		return;
-	if (io->events == io->due && !count(io, false))
-		return;
-	event = &io->event[io->events];
-	*event = (struct page_event){
-		.database = file->database,
-		.statement = access->run ? access->run->statement : 0,
-		.bytes = access->bytes,
-		.type = PAGE_TYPE_UNSEEN,
-	};
-	switch (file->role) {
-	case PAGE_FILE_DATABASE:
-		event->kind = !access->is_write      ? EVENT_READ
-		              : file->database->wals ? EVENT_COPY
-		                                     : EVENT_WRITE;
-		see_database(event, access);
-		break;
-	case PAGE_FILE_WAL: see_wal(event, access, file); break;
-	default: event->kind = access->is_write ? EVENT_JOURNAL : EVENT_JOURNAL_READ; break;
-	}
-	io->events++;
+	run = run_of(io, __builtin_frame_address(0));
+	if (!count_read(io, run, file, data, (uint32_t)bytes, offset))
+		see(io, &(struct page_access){ .file = file,
+		                               .data = data,
+		                               .bytes = (uint32_t)bytes,
+		                               .offset = offset,
+		                               .run = run });
+}
+
+void page_io_see_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
+{
+	struct thread *thread = thread_current;
+	struct page_io *io = thread->page_io;
+
+	if (io || (io = make_io(thread)))
+		see(io, &(struct page_access){ .file = file,
+		                               .data = data,
+		                               .bytes = (uint32_t)bytes,
+		                               .offset = offset,
+		                               .is_write = true,
+		                               .run = run_of(io, __builtin_frame_address(0)) });
 }
 
 void page_io_see_close(const sqlite3_file *file)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is read and written of each b-tree, by statement: the calls of SQLite's own file methods are counted
- * in the order in which they happen, and each page's b-tree is found when the transaction ends, because a
- * commit may write a page before the one that points to it. About once a second, the sums of a thread become
- * records of the ring.
+ * in the order in which they happen. If a transaction writes, each page's b-tree is found when it ends,
+ * because a page may be written before the one that points to it. A read of a page whose b-tree is known is
+ * counted immediately. About once a second, the sums of a thread become records of the ring.
  *
  * Not seen: reads through the memory mapping of PRAGMA mmap_size, temporary files, and what a connection
  * reads while it is being opened.
@@ -25,7 +25,8 @@ static inline bool page_io_is_seen(void)
 }
 
 /* A method has read or written. If page_io_is_seen(). */
-void page_io_see(const struct page_access *access);
+void page_io_see_read(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset);
+void page_io_see_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset);
 
 /* A lock is given back: the transaction may have ended. */
 void page_io_end(struct page_io *io);

@@ -7,20 +7,6 @@
 #include "base/text.h"
 #include "sqlite/pages/page_memory.h"
 
-/*
- * A page's word: a value of 24 bits, which is the number of its b-tree, or of the page that names it; its
- * class; whether the value is a page; whether the process has written it; and the generation in which it was
- * parsed, 0: never. Words are changed without a lock: a change that is lost is a page that is parsed again.
- */
-#define VALUE_MASK 0xffffffu
-#define CLASS_SHIFT 24
-#define CLASS_MASK (3u << CLASS_SHIFT)
-#define IS_LINK (1u << 26)
-#define IS_WRITTEN (1u << 27)
-#define GENERATION_SHIFT 28
-#define GENERATIONS 16u
-#define OWNER_MASK (VALUE_MASK | CLASS_MASK | IS_LINK)
-
 #define PAGES_MOST (PAGES_IN_CHUNK * PAGE_CHUNKS)
 #define BTREES_MOST (BTREES_IN_BLOCK * BTREE_BLOCKS)
 _Static_assert(PAGES_MOST <= VALUE_MASK + 1 && BTREES_MOST <= VALUE_MASK, "24 bits");
@@ -31,6 +17,7 @@ _Static_assert(PAGES_MOST <= VALUE_MASK + 1 && BTREES_MOST <= VALUE_MASK, "24 bi
 #define LEAVES 1024u
 
 LOCK_DEFINE(lock, LOCK_PAGE_BTREES);
+uint32_t page_owners_version;
 
 /* --- words --------------------------------------------------------------------------------------- */
 
@@ -160,6 +147,7 @@ static uint32_t note_btree(struct page_owners *owners, const struct page_btree *
 	/* The table was renamed, or dropped. */
 	if (found && known && known->root == btree->root)
 		__atomic_store_n(&btree_of(owners, before)->replaced_by, found, __ATOMIC_RELAXED);
+	page_owners_change();
 	lock_release(&lock);
 	return found;
 }
@@ -188,11 +176,17 @@ static const struct page_btree schema = {
 	.root = 1, .name_size = 13, .table_size = 13, .name = "sqlite_schema", .table = "sqlite_schema"
 };
 
-void page_owners_forget(struct page_owners *owners, bool needs_names)
+static void forget_pages(struct page_owners *owners)
 {
 	for (uint32_t i = 0; i < PAGE_CHUNKS; i++)
 		if (owners->chunks[i])
 			memset(owners->chunks[i], 0, PAGES_IN_CHUNK * sizeof(uint32_t));
+	set_owner(owners, 1, owner_of(PAGE_CLASS_BTREE, BTREE_OF_SCHEMA));
+}
+
+void page_owners_forget(struct page_owners *owners, bool needs_names)
+{
+	forget_pages(owners);
 	lock_acquire(&lock);
 	if (!needs_names)
 		__atomic_store_n(&owners->btree_count, 0, __ATOMIC_RELAXED);
@@ -203,7 +197,7 @@ void page_owners_forget(struct page_owners *owners, bool needs_names)
 	owners->has_pointer_map = false;
 	owners->generation = 1;
 	owners->leaves = LEAVES;
-	set_owner(owners, 1, owner_of(PAGE_CLASS_BTREE, BTREE_OF_SCHEMA));
+	owners->has_head = false;
 }
 
 /* --- what a page shows --------------------------------------------------------------------------- */
@@ -285,7 +279,7 @@ static void see_btree(struct page_owners *owners, uint32_t number, uint32_t word
 	const uint32_t value = owner_for_links(word, number);
 	struct page_links links;
 	struct btree_page page;
-	bool is_overflow, has_overflow = false;
+	bool is_overflow, has_overflow;
 	uint32_t linked, leaves;
 
 	if (!btree_page_read(&page, bytes, owners->layout, number))
@@ -293,11 +287,12 @@ static void see_btree(struct page_owners *owners, uint32_t number, uint32_t word
 	if (value == BTREE_OF_SCHEMA)
 		see_schema(owners, &page);
 	btree_page_begin_links(&links, &page);
-	while (btree_page_next_link(&links, &linked, &is_overflow)) {
-		has_overflow |= is_overflow;
+	/* A leaf has no other links. */
+	has_overflow = btree_page_has_overflow(&page);
+	while ((has_overflow || btree_page_is_interior(&page)) &&
+	       btree_page_next_link(&links, &linked, &is_overflow))
 		see_link(owners, linked, is_overflow ? PAGE_CLASS_OVERFLOW : PAGE_CLASS_BTREE, value,
 		         is_written);
-	}
 	leaves = __atomic_load_n(&owners->leaves, __ATOMIC_RELAXED);
 	if (value != BTREE_OF_SCHEMA && (has_overflow || (leaves && !btree_page_is_interior(&page))))
 		__atomic_store_n(&owners->leaves, has_overflow ? LEAVES : leaves - 1, __ATOMIC_RELAXED);
@@ -337,8 +332,15 @@ static void see_head(struct page_owners *owners, const uint8_t *bytes, uint32_t 
 {
 	struct database_header header;
 
-	if (!btree_page_read_header(bytes, size, &header) || header.layout.size != size)
+	owners->has_head = true;
+	if (!btree_page_read_header(bytes, size, &header)) {
+		owners->layout = (struct page_layout){ 0, 0 };
 		return;
+	}
+	if (header.layout.size != size)
+		return;
+	if (owners->layout.size && owners->layout.usable != header.layout.usable)
+		forget_pages(owners);
 	owners->layout = header.layout;
 	owners->has_pointer_map = header.has_pointer_map;
 	owners->encoding = header.encoding;
@@ -361,7 +363,9 @@ void page_owners_see(struct page_owners *owners, uint32_t page, const uint8_t *b
 		return;
 	if (page == 1)
 		see_head(owners, bytes, size);
-	/* Not before page 1 was seen, which is read first. */
+	/* Page 1 of a database is read first. Of a new one it is written last. */
+	if (is_written && !owners->has_head && !owners->layout.size)
+		owners->layout = (struct page_layout){ size, size };
 	if (size != owners->layout.size || is_pointer_map(owners, page))
 		return;
 	known = resolve(owners, page);
@@ -392,9 +396,12 @@ static bool fits(struct page_btree *btree, uint32_t page, uint32_t type)
 		return false;
 	if (btree->is_index)
 		return is_of_index(type);
-	if (page == btree->root) {
+	if (page == btree->root &&
+	    (!__atomic_load_n(&btree->has_type, __ATOMIC_RELAXED) ||
+	     __atomic_load_n(&btree->is_without_rowid, __ATOMIC_RELAXED) != is_of_index(type))) {
 		__atomic_store_n(&btree->is_without_rowid, is_of_index(type), __ATOMIC_RELAXED);
 		__atomic_store_n(&btree->has_type, true, __ATOMIC_RELAXED);
+		page_owners_change();
 	}
 	return !__atomic_load_n(&btree->has_type, __ATOMIC_RELAXED) ||
 	       is_of_index(type) == __atomic_load_n(&btree->is_without_rowid, __ATOMIC_RELAXED);
@@ -425,6 +432,29 @@ struct page_owner page_owners_find(struct page_owners *owners, uint32_t page, ui
 	if (owner.class == PAGE_CLASS_OVERFLOW)
 		return type == BTREE_NONE ? owner : unknown;
 	return fits(btree, page, type) ? owner : unknown;
+}
+
+uint32_t page_owners_types(const struct page_owners *owners, uint32_t number)
+{
+	static const uint32_t of_index = 1u << BTREE_INTERIOR_INDEX | 1u << BTREE_LEAF_INDEX,
+			      of_table = 1u << BTREE_INTERIOR_TABLE | 1u << BTREE_LEAF_TABLE;
+	const struct page_btree *btree = page_owners_btree(owners, number);
+
+	if (!btree || (!btree->is_index && !__atomic_load_n(&btree->has_type, __ATOMIC_RELAXED)))
+		return 0;
+	return btree->is_index || __atomic_load_n(&btree->is_without_rowid, __ATOMIC_RELAXED) ? of_index
+	                                                                                      : of_table;
+}
+
+uint32_t page_owners_top(struct page_owners *owners, uint32_t page)
+{
+	uint32_t word = load(word_at(owners, page));
+
+	for (int i = 0; i < LINKS_MOST && word & IS_LINK; i++) {
+		page = word & VALUE_MASK;
+		word = load(word_at(owners, page));
+	}
+	return page;
 }
 
 void page_owners_miss(struct page_owners *owners, uint64_t now_ns)

@@ -28,6 +28,20 @@
 #define BTREES_IN_BLOCK 32u
 #define BTREE_BLOCKS 128u
 
+/*
+ * A page's word: a value of 24 bits, which is the number of its b-tree, or of the page that names it; its
+ * class; whether the value is a page; whether the process has written it; and the generation in which it was
+ * parsed, 0: never. Words are changed without a lock: a change that is lost is a page that is parsed again.
+ */
+#define VALUE_MASK 0xffffffu
+#define CLASS_SHIFT 24
+#define CLASS_MASK (3u << CLASS_SHIFT)
+#define IS_LINK (1u << 26)
+#define IS_WRITTEN (1u << 27)
+#define GENERATION_SHIFT 28
+#define GENERATIONS 16u
+#define OWNER_MASK (VALUE_MASK | CLASS_MASK | IS_LINK)
+
 #define BTREE_NAME_BYTES 120 /* longer names are cut */
 
 struct page_btree {
@@ -41,7 +55,8 @@ struct page_btree {
 
 /* Of a database that is open in this process. */
 struct page_owners {
-	struct page_layout layout; /* atomic, as all below; size 0: not known yet */
+	struct page_layout layout; /* atomic, as all below; size 0: not known yet, or encrypted */
+	bool has_head;             /* page 1 was seen; else the layout is that of nearly all databases */
 	bool has_pointer_map;
 	uint32_t encoding;
 	uint32_t generation; /* 1 .. GENERATIONS - 1: pages that were parsed in another one are not */
@@ -51,6 +66,16 @@ struct page_owners {
 	struct page_btree *btrees[BTREE_BLOCKS];
 	uint32_t *chunks[PAGE_CHUNKS]; /* a word for each page */
 };
+
+/* Changes whenever a page's word stands for another b-tree than before, the type of a b-tree's pages is
+ * learned, or a file of pages is closed. Atomic. */
+extern uint32_t page_owners_version __attribute__((visibility("hidden")));
+
+static inline void page_owners_change(void)
+{
+	/* Release: with the change. */
+	__atomic_fetch_add(&page_owners_version, 1, __ATOMIC_RELEASE);
+}
 
 /* All that is known is forgotten, but for the b-trees whose names are still needed. */
 void page_owners_forget(struct page_owners *owners, bool needs_names);
@@ -68,11 +93,39 @@ struct page_owner {
 	uint32_t btree; /* 0: none */
 };
 
+#define PAGE_TYPES_OF_LEAVES (1u << BTREE_LEAF_TABLE | 1u << BTREE_LEAF_INDEX)
+#define PAGE_TYPES (PAGE_TYPES_OF_LEAVES | 1u << BTREE_INTERIOR_TABLE | 1u << BTREE_INTERIOR_INDEX)
+
+static inline uint32_t page_type_of(uint32_t page, const uint8_t *bytes)
+{
+	const uint32_t type = bytes[page == 1 ? DATABASE_HEADER_BYTES : 0];
+
+	return type < 16 && PAGE_TYPES >> type & 1 ? type : BTREE_NONE;
+}
+
 /* Whether the page, which was read and is of this type, is worth page_owners_see(). */
 static inline bool page_owners_want(const struct page_owners *owners, uint32_t type)
 {
 	return (type != BTREE_LEAF_TABLE && type != BTREE_LEAF_INDEX) ||
 	       __atomic_load_n(&owners->leaves, __ATOMIC_RELAXED) || !owners->layout.size;
+}
+
+/* The value of the page's word if it is a page of a known b-tree which shows nothing new when it is read;
+ * else 0. */
+static inline uint32_t page_owners_known(const struct page_owners *owners, uint32_t page, uint32_t type)
+{
+	const uint32_t *chunk =
+		page < PAGES_IN_CHUNK * PAGE_CHUNKS
+			? __atomic_load_n(&owners->chunks[page / PAGES_IN_CHUNK], __ATOMIC_ACQUIRE)
+			: NULL;
+	const uint32_t word = chunk ? __atomic_load_n(&chunk[page % PAGES_IN_CHUNK], __ATOMIC_RELAXED) : 0;
+
+	if ((word & (CLASS_MASK | IS_LINK)) != PAGE_CLASS_BTREE << CLASS_SHIFT)
+		return 0;
+	return word >> GENERATION_SHIFT == __atomic_load_n(&owners->generation, __ATOMIC_RELAXED) ||
+	                       !page_owners_want(owners, type)
+	               ? word & VALUE_MASK
+	               : 0;
 }
 
 /* What the page shows: it has just been written, or was read. `bytes` are the whole page. */
@@ -85,15 +138,11 @@ void page_owners_see(struct page_owners *owners, uint32_t page, const uint8_t *b
 #define PAGE_TYPE_UNSEEN 255u
 struct page_owner page_owners_find(struct page_owners *owners, uint32_t page, uint32_t type, bool is_end);
 
-static inline uint32_t page_type_of(uint32_t page, const uint8_t *bytes)
-{
-	const uint32_t type = bytes[page == 1 ? DATABASE_HEADER_BYTES : 0];
+/* The types of pages that the b-tree may have, 1 << type for each; 0: not known yet. */
+uint32_t page_owners_types(const struct page_owners *owners, uint32_t btree);
 
-	return type == BTREE_LEAF_TABLE || type == BTREE_LEAF_INDEX || type == BTREE_INTERIOR_TABLE ||
-	                       type == BTREE_INTERIOR_INDEX
-	               ? type
-	               : BTREE_NONE;
-}
+/* The topmost page that is known to lead to this one, of a b-tree that is not known; maybe itself. */
+uint32_t page_owners_top(struct page_owners *owners, uint32_t page);
 
 /* A page of an unknown b-tree was read at this time. */
 void page_owners_miss(struct page_owners *owners, uint64_t now_ns);
