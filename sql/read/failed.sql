@@ -4,7 +4,7 @@
 -- failed runs, with any code. failed and all_failed are NULL if single runs are selected. failed is also NULL if it
 -- cannot be computed, because the file counts only the sum over all codes, and logs the first 10 runs of a process
 -- with each code (see statement_stats_is_first_failure()). error is the name of SQLite's extended result code.
--- cause, cure: of the newest run, if it failed because of a lock.
+-- cause, cure: of the newest run, if it failed because of a lock, or was a close that SQLite refused.
 -- Parameters: :by (start: the newest first; otherwise the most), :limit, :for_table (shorter: times without the year,
 -- ids cut, no all_failed equal to failed).
 WITH failures AS MATERIALIZED (
@@ -20,7 +20,7 @@ codes AS MATERIALIZED (
 	GROUP BY 1),
 -- If nothing was lost and only one code can have more runs than are logged, the others are its runs.
 known AS MATERIALIZED (
-	SELECT f.*, c.failed AS all_failed,
+	SELECT f.*, c.failed AS all_failed, library AND exception_code & 255 = 5 AND exception LIKE 'unable to close due to%' AS is_close,
 	       CASE WHEN c.failed = k.logged THEN f.logged
 	            WHEN is_whole AND k.cut = 1 THEN iif(f.logged < 10, f.logged, c.failed - k.logged + f.logged) END AS failed
 	FROM failures AS f
@@ -35,7 +35,10 @@ shown AS MATERIALIZED (
 	                newest / 1000000000, 'unixepoch') AS newest,
 	       logged, failed, nullif(all_failed, iif(:for_table, failed, NULL)) AS all_failed,
 	       iif(library, coalesce(name, ''), '') AS error, exception_code AS code, exception AS message,
-	       coalesce(cause, '') AS cause, coalesce(cure, '') AS cure,
+	       CASE WHEN is_close THEN 'sqlite3_close() failed with SQLITE_BUSY, and the connection stays open with its memory and its files: statements, BLOB handles or backups of it are not finished.'
+	            ELSE coalesce(cause, '') END AS cause,
+	       CASE WHEN is_close THEN 'Finalize them first (sqlite3_next_stmt() finds the statements), or call sqlite3_close_v2(), which closes the connection after the last of them.'
+	            ELSE coalesce(cure, '') END AS cure,
 	       substr(printf('%016x', hash), 1, iif(:for_table, 8, 16)) AS statement,
 	       -- of the newest run; the part of a UUID that distinguishes it
 	       CASE WHEN :for_table AND known.query_id GLOB '*-*-*-*-*' AND length(known.query_id) = 36

@@ -558,7 +558,9 @@ CREATE TABLE waits_for_locks (
 	code              INTEGER NOT NULL DEFAULT 0, -- SQLite's extended result code, if refused is 1
 	own_transaction   INTEGER NOT NULL DEFAULT 0, -- the number of the waiter's transaction, if an earlier statement began it
 	own_age_ns        INTEGER NOT NULL DEFAULT 0, -- the age of that transaction when the lock was refused
-	own_query         TEXT    NOT NULL DEFAULT '' -- the statement that began it
+	own_query         TEXT    NOT NULL DEFAULT '', -- the statement that began it
+	holder_program    TEXT    NOT NULL DEFAULT '', -- of another process: the kernel's name and its user; '': not known
+	holder_user       TEXT    NOT NULL DEFAULT ''
 );
 
 CREATE INDEX waits_for_locks_by_holder ON waits_for_locks (holder_transaction, process);
@@ -965,7 +967,7 @@ SELECT
 	CASE WHEN l.refused <> 1 OR l.code = 0 THEN '' WHEN l.code = 517 THEN 'old snapshot' WHEN l.code = 261 THEN 'recovery'
 	     WHEN l.code = 262 THEN 'shared cache' WHEN l.code & 255 = 6 THEN 'own statements' WHEN l.tries <> 1 THEN 'time limit'
 	     WHEN l.own_transaction AND o.name IN ('RESERVED', 'WAL write') THEN 'read before write' ELSE 'no wait' END AS reason,
-	l.tries, l.own_transaction, l.own_age_ns, l.own_query
+	l.tries, l.own_transaction, l.own_age_ns, l.own_query, l.holder_program, l.holder_user
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query
@@ -1048,7 +1050,8 @@ SELECT
 		             || ', and SQLite calls no busy handler then, because two such transactions would wait for each other' ELSE '' END
 		|| '. '
 		|| CASE WHEN holder_process_id = 0 THEN 'Its holder is not known: the lock was free again when queryprof asked the kernel.'
-		        WHEN NOT is_recorded THEN 'Process ' || holder_process_id || ', which is not recorded, held it.'
+		        WHEN NOT is_recorded THEN 'Process ' || holder_process_id || coalesce(' (' || nullif(holder_program, '') || ', user ' || holder_user || ')', '')
+		             || ', which is not recorded, held it.'
 		        ELSE iif(thread <> '', 'Thread ' || thread || iif(holder_process_id <> process_id, ' of process ' || holder_process_id, ''), 'Process ' || holder_process_id)
 		             || ' held it' || iif(held_ns IS NULL, '', printf(iif(held_ns < 1e9, ' for %.1f ms', ' for %.2f s'), held_ns / iif(held_ns < 1e9, 1e6, 1e9))
 		                || iif(idle_ns > held_ns / 2, printf(iif(idle_ns < 1e9, ', %.1f ms of its transaction outside SQLite', ', %.2f s of its transaction outside SQLite'), idle_ns / iif(idle_ns < 1e9, 1e6, 1e9))
@@ -1061,6 +1064,8 @@ SELECT
 	WHEN reason = 'recovery' THEN 'Set a busy timeout, or run the statement again.'
 	WHEN reason = 'shared cache' THEN 'Open the connections without a shared cache, or wait with sqlite3_unlock_notify(): a busy timeout does not apply.'
 	WHEN reason = 'own statements' THEN 'Reset or finalize that statement first.'
+	-- SQLite calls no busy handler when it leaves WAL mode
+	WHEN reason = 'no wait' AND lock = 'EXCLUSIVE' AND query LIKE 'PRAGMA%journal_mode%' THEN 'SQLite does not wait for this: change the journal mode while no other connection has the file open.'
 	WHEN reason = 'no wait' AND tries = 1 THEN 'A busy timeout (sqlite3_busy_timeout(), PRAGMA busy_timeout) would wait for the lock.'
 	WHEN idle_ns > held_ns / 2 AND lock = 'WAL read' THEN 'Finish or reset the statement that reads before the program does other work.'
 	WHEN idle_ns > held_ns / 2 THEN 'Do the other work before BEGIN or after COMMIT.'

@@ -2,6 +2,7 @@
 #include "base/process_start.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,24 +10,40 @@
 #include "base/sys.h"
 #include "base/task_file.h"
 
-/* Start of the process by the kernel's account. The clocks move against each other, so the
- * caller reads it once a process. */
-int64_t process_start_ns(void)
+/* By the text of its file stat. The clocks move against each other, so the caller reads it once a process. */
+static bool parse_start(const char *stat, int64_t *start_ns)
 {
+	const int64_t now = (int64_t)clock_ns(CLOCK_REALTIME), up = (int64_t)clock_ns(CLOCK_BOOTTIME);
+	const char *behind_name = strrchr(stat, ')'); /* the name may hold anything */
 	unsigned long long ticks;
-	char text[1024];
-	char *behind_name;
-	int64_t start, up;
 
-	start = (int64_t)clock_ns(CLOCK_REALTIME);
-	up = (int64_t)clock_ns(CLOCK_BOOTTIME);
-	if (!task_file_read_process("stat", text, sizeof(text))) /* without malloc(), in a forked child */
-		return start;
-	behind_name = strrchr(text, ')'); /* the name may hold anything */
 	if (!behind_name ||
 	    sscanf(behind_name + 1,
 	           " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 	           &ticks) != 1)
-		return start;
-	return start - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+		return false;
+	*start_ns = now - up + (int64_t)(ticks * (1000000000ull / (unsigned long long)sysconf(_SC_CLK_TCK)));
+	return true;
+}
+
+int64_t process_start_ns(void)
+{
+	int64_t start = (int64_t)clock_ns(CLOCK_REALTIME);
+	char text[1024];
+
+	if (task_file_read_process("stat", text, sizeof(text))) /* without malloc(), in a forked child */
+		parse_start(text, &start);
+	return start;
+}
+
+/* The clock may have been set since the start was noted, by less than this. */
+#define SAME_START_NS 1000000000
+
+bool process_began_at(uint32_t process_id, int64_t start_ns)
+{
+	char text[1024];
+	int64_t start;
+
+	return task_file_read_other(process_id, "stat", text, sizeof(text)) && parse_start(text, &start) &&
+	       llabs(start - start_ns) < SAME_START_NS;
 }

@@ -43,6 +43,14 @@ bool task_file_read_process(const char *name, char *text, size_t size)
 	return read_file("self", name, text, size);
 }
 
+bool task_file_read_other(uint32_t process_id, const char *name, char *text, size_t size)
+{
+	char folder[32];
+
+	snprintf(folder, sizeof(folder), "%u", process_id);
+	return read_file(folder, name, text, size);
+}
+
 char task_file_state(const char *stat)
 {
 	const char *name_end = strrchr(stat, ')'); /* the name may hold anything */

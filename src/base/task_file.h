@@ -19,5 +19,8 @@ bool task_file_read_own(const char *name, char *text, size_t size);
 /* The same of the process's file. */
 bool task_file_read_process(const char *name, char *text, size_t size);
 
+/* The same of another process's file, by the number that it has for this one. */
+bool task_file_read_other(uint32_t process_id, const char *name, char *text, size_t size);
+
 /* The state of the thread or process, in the text of its file stat; 0: the text has none. */
 char task_file_state(const char *stat);

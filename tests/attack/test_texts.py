@@ -41,6 +41,7 @@ REPORTS = [(["queries", "--runs"], ["queries.query_id", "statements.query"]),
            (["traces"], ["span_sites.name"]),
            (["trace", "4bf9", "--samples", "--all"], ["span_sites.name", "threads.thread_name", "names.name", "span_notes.note"]),
            (["locks"], ["waits_for_locks.holder_query", "waits_for_locks.database", "waits_for_locks.own_query"]),
+           (["sql", "SELECT holder_program, holder_user FROM lock_waits"], ["waits_for_locks.holder_program", "waits_for_locks.holder_user"]),
            (["diff", "TRACE"], ["statements.query", "names.name", "plans.plan"]),
            (["sql", "SELECT query, exception, labels FROM query_log"],
             ["statements.query", "queries.exception", "label_sets.labels"]),
@@ -73,7 +74,7 @@ INSERT INTO losses VALUES (1, '', 1, 2, 3, 0);
 INSERT INTO transactions (id, process, number, session, thread_id, start_ns, duration_ns, write_ns, exclusive_ns, idle_ns,
 	statements, outcome, waited_for, first, last, database, first_query, last_query)
 VALUES (1, 1, 7, 1, 101, 1795000000000000000, 1000000, 1000000, 0, 0, 1, 1, 1, 1, 1, '', '', '');
-INSERT INTO waits_for_locks VALUES (1, 2, 1795000001000000000, 5000000, 17, 1, 101, 1, '', 0, '', 1, 100, 101, 7, 1, 5, 6, 1, '');
+INSERT INTO waits_for_locks VALUES (1, 2, 1795000001000000000, 5000000, 17, 1, 101, 1, '', 0, '', 1, 100, 101, 7, 1, 5, 6, 1, '', 'sqlite3', 'www-data');
 """
 
 

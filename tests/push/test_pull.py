@@ -49,7 +49,7 @@ def add_yesterday(file, now, slow):
 def add_lock_waits(file):
     """The host's run 1 held a lock that run 2 waited for, longer on hosts that come later."""
     file.db.execute(
-        "INSERT INTO waits_for_locks VALUES (1, 2, ?, ?, 1, 0, 101, 1, 'main.db', 1, '', 0, 100, 101, 0, 1, 5, 0, 0, '')",
+        "INSERT INTO waits_for_locks VALUES (1, 2, ?, ?, 1, 0, 101, 1, 'main.db', 1, '', 0, 100, 101, 0, 1, 5, 0, 0, '', '', '')",
         (maker.T0 + 10 ** 9, 10 ** 9 * int(file.host[4:])))
 
 

@@ -1087,9 +1087,11 @@ CREATE TABLE waits_for_locks (
  code              INTEGER NOT NULL DEFAULT 0, -- SQLite's extended result code, if refused is 1
  own_transaction   INTEGER NOT NULL DEFAULT 0, -- the number of the waiter's transaction, if an earlier statement began it
  own_age_ns        INTEGER NOT NULL DEFAULT 0, -- how long that was open when the lock was refused
- own_query         TEXT    NOT NULL DEFAULT '' -- the earlier statement
+ own_query         TEXT    NOT NULL DEFAULT '', -- the statement that began it
+ holder_program    TEXT    NOT NULL DEFAULT '', -- of another process: the kernel's name and its user; '': not known
+ holder_user       TEXT    NOT NULL DEFAULT ''
 );
-INSERT INTO waits_for_locks VALUES(1,4,1795917873433560699,182521848,24,0,26593,1,'/srv/shop/shop.db',5,'BEGIN IMMEDIATE',1942819237,26591,26591,5,0,0,0,0,'');
+INSERT INTO waits_for_locks VALUES(1,4,1795917873433560699,182521848,24,0,26593,1,'/srv/shop/shop.db',5,'BEGIN IMMEDIATE',1942819237,26591,26591,5,0,0,0,0,'','','');
 CREATE TABLE transactions (
  id           INTEGER PRIMARY KEY,
  process      INTEGER NOT NULL REFERENCES processes (id),
@@ -1347,7 +1349,7 @@ SELECT
  l.tries AS tries,
  l.own_transaction AS own_transaction,
  l.own_age_ns AS own_age_ns,
- l.own_query AS own_query
+ l.own_query AS own_query, l.holder_program, l.holder_user
 FROM waits_for_locks AS l
 LEFT JOIN processes AS p ON p.id = l.process
 LEFT JOIN queries AS q ON q.id = l.query

@@ -6,6 +6,7 @@
 
 import json
 import os
+import pwd
 import sqlite3
 import subprocess
 import sys
@@ -85,6 +86,33 @@ OWN_STATEMENTS = COMMON + textwrap.dedent("""
     cursor = a.execute("SELECT x FROM t"); next(cursor)
     refused(a.execute, "DROP TABLE t")
     cursor.close()
+""")
+
+
+# The holder waits for a line, which comes when the victim has failed.
+UNRECORDED_HOLDER = COMMON + textwrap.dedent("""
+    a.close(); b.close()
+    holder = subprocess.Popen([sys.executable, "-c", "import sqlite3; c = sqlite3.connect('app.db', isolation_level=None);"
+                               " c.execute('BEGIN EXCLUSIVE'); print(flush=True); input()"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "LD_PRELOAD": ""})
+    holder.stdout.readline()
+    refused(connect(timeout=0.3).execute, "SELECT count(*) FROM t")
+    time.sleep(0.5)
+    holder.communicate("\\n")
+""")
+
+LEAVES_WAL = COMMON + textwrap.dedent("""
+    cursor = b.execute("SELECT x FROM t"); cursor.fetchone()
+    refused(a.execute, "PRAGMA journal_mode = DELETE")
+""")
+
+CLOSES_TOO_EARLY = COMMON + textwrap.dedent("""
+    import ctypes
+    library, db, statement = ctypes.CDLL("libsqlite3.so.0"), ctypes.c_void_p(), ctypes.c_void_p()
+    library.sqlite3_open(b"app.db", ctypes.byref(db))
+    library.sqlite3_prepare_v2(db, b"SELECT x FROM t", -1, ctypes.byref(statement), None)
+    library.sqlite3_step(statement)
+    assert library.sqlite3_close(db) == 5
 """)
 
 
@@ -180,6 +208,28 @@ class Refusals(unittest.TestCase):
         self.record(OWN_STATEMENTS, "delete")
         wait = self.refusal()
         self.assertEqual((wait["outcome"], wait["reason"]), ("SQLITE_LOCKED", "own statements"))
+
+    def test_holder_that_is_not_recorded(self):
+        self.record(UNRECORDED_HOLDER, "delete")
+        wait = self.refusal()
+        ((program, user),) = self.db.execute("SELECT DISTINCT holder_program, holder_user FROM lock_waits WHERE holder_process_id = ?",
+                                             (wait["holder_process"],)).fetchall()
+        self.assertTrue(program.startswith("python3"), program)
+        self.assertEqual(user, pwd.getpwuid(os.getuid()).pw_name)
+        self.assertIn("Process %d (%s, user %s), which is not recorded, held it." % (wait["holder_process"], program, user), wait["cause"])
+
+    def test_leaving_wal_mode(self):
+        self.record(LEAVES_WAL, "wal")
+        wait = self.refusal()
+        self.assertEqual((wait["reason"], wait["lock"]), ("no wait", "EXCLUSIVE"))
+        self.assertIn("while no other connection has the file open", wait["cure"])
+
+    def test_close_of_unfinished_statements(self):
+        self.record(CLOSES_TOO_EARLY, "delete")
+        (told,) = json.loads(self.said("queries", self.trace, "--failed", "--format", "json"))
+        self.assertEqual((told["error"], told["query"]), ("SQLITE_BUSY", "sqlite3_close()"))
+        self.assertIn("not finished", told["cause"])
+        self.assertIn("sqlite3_close_v2()", told["cure"])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "store/write/lock_waits.h"
 
 #include "collect/transaction_states.h"
+#include "store/write/other_process.h"
 #include "store/write/queries.h"
 #include "store/write/threads.h"
 #include "store/write/writer.h"
@@ -13,10 +14,12 @@ const struct lock_writer lock_writer_new = {
 		.add_wait.sql =
 			"INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id, process,"
 			" database, holder, holder_query, holder_session, holder_process_id, holder_thread_id,"
-			" holder_transaction, tries, code, own_transaction, own_age_ns, own_query) SELECT :query,"
+			" holder_transaction, tries, code, own_transaction, own_age_ns, own_query,"
+			" holder_program, holder_user) SELECT :query,"
 			" :start_ns, :wait_ns, :lock, :refused, :thread_id, :process, :database, :holder,"
 			" :holder_query, :holder_session, :holder_process_id, :holder_thread_id,"
-			" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query"
+			" :holder_transaction, :tries, :code, :own_transaction, :own_age_ns, :own_query,"
+			" :holder_program, :holder_user"
 			/* Open waits are copied before the records, and may have ended in one of these. */
 			" WHERE :refused <> 2 OR NOT EXISTS (SELECT 1 FROM waits_for_locks WHERE process = :process"
 			" AND thread_id = :thread_id AND start_ns = :start_ns)",
@@ -71,6 +74,7 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	struct prepared *add;
 	int64_t start = (int64_t)record->start_realtime_ns, end = start + (int64_t)record->wait_ns;
 	int64_t query, holder, process = intern_process(writer);
+	struct other_process other = { .program = "" };
 	int code;
 
 	if (process < 0)
@@ -106,6 +110,10 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	bind_number(add, "own_transaction", record->transaction);
 	bind_number(add, "own_age_ns", (int64_t)record->age_ns);
 	bind_text(add, "own_query", text + record->holder_size, record->first_size);
+	if (record->holder.process_id && record->holder.process_id != writer->identity.process_id)
+		other = other_process_describe(&writer->identity, record->holder.process_id);
+	bind_text(add, "holder_program", other.program, SIZE_MAX);
+	bind_text(add, "holder_user", other.user, SIZE_MAX);
 	writer->bytes += ROW_BYTES + size - sizeof(*record);
 	return writer_run(writer, add);
 }
