@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For test_perf.py: a program with SQLite inside, whose functions have names, that does nothing but
- * queries of several kinds for so many seconds of CPU time.
+ * For test_perf.py: a program with SQLite inside, whose functions have names. For the given seconds of CPU
+ * time it only runs queries of several kinds.
  */
 #include <sqlite3.h>
 #include <stdio.h>

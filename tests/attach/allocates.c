@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that is nearly always inside malloc() or free(), and has a query now and then. usage: allocates
+ * A host that is nearly always inside malloc() or free(), and occasionally runs a query. usage: allocates
  * SECONDS
  */
 #include <stdio.h>

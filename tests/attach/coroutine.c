@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program whose only thread computes on a stack of its own, with nothing mapped around it, until it is
- * killed. */
+/* A program whose only thread computes on a separate stack with no mapping around it, until it is killed. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that, for each line that it reads, writes to a database in WAL mode and says which object has the
+/* For each line that it reads, this program writes to a database in WAL mode and prints which object owns the
  * methods of SQLite's files. */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that no loader loads, and that waits to be killed. */
+/* A static program, which no loader loads. It waits until it is killed. */
 #include <unistd.h>
 
 int main(void)

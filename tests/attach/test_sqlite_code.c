@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places that SQLite's short functions show, in the code of several compilers.
+ * The offsets that SQLite's short functions show, in code of several compilers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that waits by every call with a time limit, and prints those that ended otherwise than by it. It has
- * SQLite and never calls it. usage: waits SECONDS
+ * A host that waits by each call that has a time limit, and prints the waits that something else ended. It
+ * has SQLite loaded and never calls it. usage: waits SECONDS
  */
 #include <errno.h>
 #include <poll.h>

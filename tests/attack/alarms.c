@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded, as a profiler of others: timers of the command's own process, which it has before it
- * starts a program. One as setitimer() makes it, one of timer_create().
+ * Preloaded, like another profiler: timers in the command's own process, which exist before it starts a
+ * program. One is made by setitimer(), one by timer_create().
  */
 #include <errno.h>
 #include <signal.h>

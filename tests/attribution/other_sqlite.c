@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All of the library is in Debian's static one. */
+/* Debian's static SQLite library as a shared one. */
 typedef int nothing_here;

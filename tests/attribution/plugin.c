@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin with a SQLite of its own: it calls the library that it is linked with, which
- * is not the program's.
+ * A plugin with its own SQLite library: it calls the one it is linked with, which is not the program's.
  */
 #include <sqlite3.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The work of SQLite without a statement, and at the end of one.
+ * SQLite's work outside of statements, and at the end of a statement.
  */
 #include "../host/host.h"
 

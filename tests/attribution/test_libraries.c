@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two SQLite libraries in one process, and a thread that is in both: the program's own,
- * and one that is looked up by name or that a plugin is linked with.
+ * A thread that is inside two SQLite libraries of one process: the program's own, and one that it looks up by
+ * name or that a plugin is linked with.
  */
 #include "../host/host.h"
 #include "../lib/ticks.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQL inside SQL: what is part of the statement that the program runs, and what has a
- * line of its own.
+ * SQL inside SQL: which work belongs to the statement that the program runs, and which has its own row.
  */
 #include "../host/host.h"
 #include "../lib/ticks.h"

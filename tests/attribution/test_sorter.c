@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's sorter threads, from their first microsecond to their last: each sets down
- * what its CPU clock says when it ends, and its samples must add up to that.
+ * SQLite's sorter threads, from their first microsecond to their last. Each writes down its CPU clock when it
+ * ends, and its samples must add up to that.
  */
 #include "../host/host.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite of its own inside, and with several threads when it calls qp_attach(),
- * which must not be stopped: its code cannot be patched then, and what can be had without.
+ * A program that contains SQLite and has several threads when it calls qp_attach(). Those must not be
+ * stopped, so its code cannot be patched. Tests what is measured anyway.
  */
 #include <setjmp.h>
 #include <stdarg.h>

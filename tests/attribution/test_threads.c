@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A statement and a connection that more than one thread works on.
+ * Statements and connections that several threads use.
  */
 #include "../host/host.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The distance of the wall clock from the monotonic one, on clocks that this test makes: a thread
- * loses its processor at any reading of theirs.
+ * The difference between the wall clock and the monotonic clock. Both clocks are simulated, and the thread
+ * may lose its processor at any reading.
  */
 #include <setjmp.h>
 #include <stdarg.h>

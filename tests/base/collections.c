@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vector, index, interner, tally, sums by text and binary search: they grow, keep their order, and
- * find again.
+ * Vector, index, interner, tally, sums by text and binary search: they grow, keep their order, and find each
+ * item.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The debug log: this program runs itself with different environments, and reads what
- * was written.
+ * The debug log: this program starts itself with different environments, and reads the log.
  */
 #include <pthread.h>
 #include <setjmp.h>

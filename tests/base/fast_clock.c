@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fast clock is the kernel's, before and after it has been calibrated.
+ * The fast clock agrees with the kernel's, before and after its calibration.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fast clock on a processor that this test makes: cores whose counters differ, or whose
- * counters do not run at one rate.
+ * The fast clock on a simulated processor whose cores have different counters, or counters that do not run at
+ * one rate.
  */
 #include <setjmp.h>
 #include <stdarg.h>

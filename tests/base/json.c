@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON: what is written is read again, and what others write is read or refused.
+ * JSON: our own output can be read again, and foreign input is read or refused.
  */
 #include "base/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions are found in the tables of objects that are loaded, whichever of the two tables the linker has
+ * Functions are found in the symbol tables of loaded objects, whichever of the two hash tables the linker
  * made.
  */
 #include <dlfcn.h>

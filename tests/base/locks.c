@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of locks: complete, taken in its order, and of no harm to a forked child,
- * whichever of them another thread holds.
+ * The list of locks is complete, the library takes them in its order, and they do not block a forked child,
+ * even if another thread holds one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

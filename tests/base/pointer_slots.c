@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots of pointers: what was added is found until it is removed, whatever came and went beside it.
+ * Slots of pointers: an added pointer is found until it is removed, whatever happens to the others.
  */
 #include "base/pointer_slots.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of the library's waits, which this prints, and that each ends on any clock: on one that jumps,
- * stands still, runs backwards, is ten times as fast or slow, or cannot be read.
+ * Prints the list of the library's waits, and tests that each ends on any clock: one that jumps, stops, runs
+ * backwards, runs ten times as fast or as slow, or cannot be read.
  */
 #include <setjmp.h>
 #include <stdarg.h>

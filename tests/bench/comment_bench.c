@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flusher's cost for the comments of a statement, once a text: to find the labels in them. The least
- * of many rounds.
+ * The flusher's cost of finding labels in a statement's comments, once per text. The least of many rounds.
  *
- *   tools/bench comment
+ *  tools/bench comment
  */
 #include <stdint.h>
 #include <stdio.h>

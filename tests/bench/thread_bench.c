@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording adds to a thread that lives for one query: CPU time of the process, alone and under `record`
- * in turns. `thread_bench --once` is the program that is measured.
+ * The CPU time that recording adds to a thread that lives for one query. Runs with and without `record`
+ * alternate. `thread_bench --once` is the measured program.
  */
 #include <math.h>
 #include <pthread.h>

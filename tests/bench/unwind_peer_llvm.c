@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM's libunwind as it is fetched, without our patches, linked into one module
- * that shows a single function: `peer_llvm_walk`.
+ * LLVM's libunwind without our patches, linked into a module that exports one function: `peer_llvm_walk`.
  */
 #include <libunwind.h>
 #include <stdint.h>

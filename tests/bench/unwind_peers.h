@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwinders side by side in one process, ours and others', behind one type: from
- * the context of an interrupted thread to the number of frames found.
+ * Our unwinder and others in one process, with the same interface: from the context of an interrupted thread
+ * to the number of frames found.
  *
- * The others are opened at run time, each with its symbols kept to itself: three of
- * them define the same names. One that is not installed has no `walk`.
+ * The others are loaded at run time, each with private symbols, because three of them define the same names.
+ * If one is not installed, its `walk` is NULL.
  */
 #ifndef TESTS_BENCH_UNWIND_PEERS_H
 #define TESTS_BENCH_UNWIND_PEERS_H

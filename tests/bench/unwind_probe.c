@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a program: samples its main thread on the clock of wall time, each
- * sample unwound by one of the peers, and prints what they cost once everything has been
- * seen: the second half of all samples counts. See unwind_sampling.
+ * Preloaded into a program: samples its main thread by wall time, and unwinds each sample with one of the
+ * unwinders. At the end it prints the cost of the second half of the samples, when all code has been seen.
+ * See unwind_sampling.
  *
- *   PROBE_PEER=memo PROBE_HZ=100 PROBE_SAMPLES=500 LD_PRELOAD=… program
+ *  PROBE_PEER=memo PROBE_HZ=100 PROBE_SAMPLES=500 LD_PRELOAD=… program
  */
 #include <pthread.h>
 #include <signal.h>

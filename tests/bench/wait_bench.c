@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a hooked call that does not wait, outside of queries and inside of one. In one
- * process, with a second thread: without one libc has a mutex cheaper. Each short round of hooked
- * calls has one of libc's own functions beside it, found before queryprof was there.
+ * The cost of a hooked call that does not wait, outside of queries and inside of one. The process has a
+ * second thread, because libc's mutexes are cheaper without one. Each short round of hooked calls alternates
+ * with a round of libc's own functions, which were looked up before queryprof was loaded.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host for tests/bench/whole_program: four threads write to one database in WAL mode, a transaction
- * of twenty changes and a look each, as a server's workers do.
+ * A host for tests/bench/whole_program: four threads write to one database in WAL mode. Each transaction
+ * makes twenty changes and reads one row, like a worker of a server.
  *
- *   writers FILE TRANSACTIONS    of each thread
+ *  writers FILE TRANSACTIONS    of each thread
  */
 #include <pthread.h>
 #include <sqlite3.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that run queries with four texts and know what they took: half, 30, 15 and 5 parts
- * of a hundred of the time. A query is some CPU time and some wait; together the threads use
- * less than one processor, however many they are, and are in queries nearly all the time.
+ * Threads that run queries with four texts, which get 50, 30, 15 and 5 % of the time, and that know how long
+ * each took. A query consists of some CPU time and a wait. All threads together use less than one processor,
+ * and are in queries nearly all the time.
  */
 #ifndef TESTS_BUDGET_LOAD_H
 #define TESTS_BUDGET_LOAD_H

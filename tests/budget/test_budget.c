@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The budget at work, one scenario a process: more threads than the limit, samples that cost more
- * than they may. Signals get fewer, and the sums of the
- * samples stay right. And what is reported of it: of the cost, of the intervals, of samples for which there
- * was no room as nothing held their number.
+ * The budget, one scenario per process: more threads than it allows, or samples that cost more than it
+ * allows. Signals become less frequent, and the sums of the samples stay right. Also tests its reports: of
+ * the cost, of the intervals, and of samples that were dropped because no slot had room for their number.
  */
 #include <math.h>
 #include <sqlite3.h>

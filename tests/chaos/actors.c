@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those who query, and those who disturb them. */
+/* The actors: threads that query, and threads that disturb them. */
 #include "chaos.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the actors (actors.c) and those who check what must hold (chaos.c) know of each other.
+ * What the actors (actors.c) and the checks of the invariants (chaos.c) share.
  */
 #ifndef TESTS_CHAOS_H
 #define TESTS_CHAOS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that is full, or hangs, for the flusher. The library makes bare system calls, so the kernel asks
- * this program before each write and each sync (seccomp_unotify(2)), and a thread answers.
+ * A disk for the flusher that is full, or hangs. The library makes bare system calls, so the kernel asks this
+ * program before each write and sync (seccomp_unotify(2)), and a thread responds.
  */
 #include "chaos.h"
 

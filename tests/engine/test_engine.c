@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine that is not SQLite: its queries in query_log, its samples in trace_log, read
- * from the trace file, like any program can.
+ * Profiling an engine that is not SQLite: its queries are in query_log and its samples in trace_log. The test
+ * reads the trace file as any program can.
  */
 #include <setjmp.h>
 #include <stdarg.h>

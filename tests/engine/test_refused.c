@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of queryprof.h that are refused, before queryprof runs and while it does: the code that the header
- * names, and an error that names the function or the member. Each is followed by one that works.
+ * Refused calls of queryprof.h, before and while queryprof runs: each returns the documented code, and an
+ * error that names the function or the member. After each, a valid call succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A test of a room's functions, to copy: text_cut() of base/text.h.
+ * A test of a room's functions, as a template: text_cut() of base/text.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens each file that it is given as the trace file of a process: stores into it,
- * reads from it, closes it. Whatever the file is, this ends well; what the store
- * could not do is printed on standard output.
+ * Opens each given file as the trace file of a process, stores into it, reads from it, and closes it. It must
+ * end normally for any file. Prints what the store could not do.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that is stopped in the middle of a query, for the debugger to look at.
+ * A host that stops in the middle of a query, so that the debugger can inspect it.
  */
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts that end, become other programs, make processes, and close what is not theirs.
+ * Hosts that end, execute other programs, fork, and close descriptors that they do not own.
  */
 #include <errno.h>
 #include <fcntl.h>

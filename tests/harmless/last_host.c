@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements at the end of a process: in exit handlers, in destructors of the program and of libraries that
- * were loaded before and after us.
+ * Statements at the end of a process: in exit handlers, and in destructors of the program and of libraries
+ * that were loaded before and after queryprof.
  */
 #include <dlfcn.h>
 #include <pthread.h>

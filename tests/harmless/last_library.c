@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a statement of the program's connection in its destructor. Each copy has a name of its own, which the
- * statement shows. The copy that is loaded later ends the process there if it is told to.
+ * Runs a statement on the program's connection in its destructor. Each copy has its own name, which the
+ * statement contains. If requested, the copy that was loaded later ends the process there.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

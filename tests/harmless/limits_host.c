@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts that are short of something, or that may not do everything.
+ * Hosts that lack some resource or some permission.
  */
 #include <dlfcn.h>
 #include <errno.h>

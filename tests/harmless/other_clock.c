@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To be preloaded: the program's clocks jump a day both ways, stand still, run backwards, or ten times as
- * fast, as OTHER_CLOCK says. As libfaketimeMT does, it takes a mutex for each reading.
+ * Preloaded: the program's clocks jump a day in both directions, stop, run backwards, or run ten times as
+ * fast, as OTHER_CLOCK says. Like libfaketimeMT, it locks a mutex for each reading.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts that do with signals what hosts do.
+ * Hosts that use signals in the usual ways.
  */
 #include <dlfcn.h>
 #include <errno.h>

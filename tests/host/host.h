@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the host tests: a program that uses the system's SQLite as any
- * program does, with queryprof loaded as an extension.
+ * Shared by the host tests: a program that uses the system's SQLite in the usual way, with queryprof loaded
+ * as an extension.
  */
 #ifndef QUERYPROF_TESTS_HOST_H
 #define QUERYPROF_TESTS_HOST_H

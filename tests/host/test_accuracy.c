@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples add up to the time: against the thread's CPU clock for a query that
- * computes, against the wall clock for one that is half asleep in a busy wait. The runs' own
- * CPU times add up, too, where other processes take the processor away between them.
+ * Samples add up to the time: to the thread's CPU clock for a query that computes, to the wall clock for one
+ * that spends half of its time asleep. The runs' own CPU times add up, too, even if other processes take the
+ * processor in between.
  */
 #include "host.h"
 #include "../lib/busy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host cannot notice the profiler: its files, schema and locks.
+ * The host cannot notice the profiler in its files, its schema and its locks.
  */
 #include "host.h"
 

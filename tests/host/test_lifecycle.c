@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that come and go, forks, connections opened later: nothing is left
- * behind and nothing breaks.
+ * Threads that begin and end, forks, and connections that are opened later: nothing remains, and nothing
+ * breaks.
  */
 #include "host.h"
 

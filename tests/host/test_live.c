@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.stack_trace with real stacks: each thread is where it says it is, for two
- * sessions that request at once; a request does not cut the waits of a query short.
+ * system.stack_trace with real stacks: it shows where each thread is, also if two sessions request at the
+ * same time, and a request does not shorten the waits of a query.
  */
 #include "host.h"
 

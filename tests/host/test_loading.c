@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queryprof is started and attached in the constructor of a library that is being loaded, while another
- * thread does the same and waits for the loader's lock: neither may wait for the other without end. A
- * thread's first query does not wait for that lock at all.
+ * The constructor of a library starts and attaches queryprof while another thread does the same and waits for
+ * the loader's lock. Neither may wait for the other forever. A thread's first query does not wait for that
+ * lock at all.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extension in a build of each kind, as it is loaded: what is hooked is called, in a
- * child that becomes another program, too.
+ * The extension in each kind of build, loaded as usual: hooked functions are called, also in a child that
+ * executes another program.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attaching to a connection whose database another process holds exclusively: it returns
- * at once, and the connection's busy_timeout then means what it says. Built twice: with
- * the system's SQLite, whose calls are hooked, and with one of its own inside: that is patched,
- * but not where the program has several threads and may not stop them (STATIC).
+ * Attaching to a connection whose database another process has locked exclusively returns immediately, and
+ * the connection's busy_timeout keeps its meaning. Built twice: with the system's SQLite, whose calls are
+ * hooked, and with a static one. That is patched, except if the program has several threads that must not be
+ * stopped (STATIC).
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host whose mutexes are its own, and are numbers: no memory is where they point to. Its SQLite is inside
- * and cannot be patched, so the library follows statements by the trace, and would look into the mutex.
+ * A host whose SQLite mutexes are numbers instead of pointers. Its SQLite is static and cannot be patched, so
+ * the library follows statements by the trace callback, and must not read such a mutex as memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

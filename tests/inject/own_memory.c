@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's own functions of memory, which fail as the preload says. The linker puts them before the real
- * ones. */
+/* The library's own memory functions, which fail as the preload decides. The linker puts them in front of the
+ * real ones. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

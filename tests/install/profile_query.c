@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stranger's program: knows queryprof only as installed. Profiles a query of its
- * own and reads in SQL where the time went.
+ * A user's program that has only the installed files. It profiles a query of its own and reads in SQL where
+ * the time went.
  */
 #include <queryprof.h>
 #include <sqlite3.h>

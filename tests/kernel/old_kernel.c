@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command as on an old kernel: old_kernel COMMAND [ARGUMENT]... System calls and flags that came with
- * Linux 4.18 or later fail as they do there. rseq came with 4.18, and kernels are built without it.
+ * Runs a command as on an old kernel: old_kernel COMMAND [ARGUMENT]... System calls and flags newer than
+ * Linux 4.17 fail as they do there. Of those, rseq is optional even in later kernels.
  */
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An instrumentation's library: the variable that readers look for.
+ * An instrumentation library with the variable that readers look for.
  */
 __attribute__((visibility("default"))) __thread void *otel_thread_ctx_v1;
 

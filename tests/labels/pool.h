@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the tests of labels: a trace file of the test's own, and a pool of threads that run
- * micro-tasks.
+ * For the tests of labels: a trace file for the test, and a pool of threads that run short tasks.
  */
 #ifndef QUERYPROF_TESTS_POOL_H
 #define QUERYPROF_TESTS_POOL_H

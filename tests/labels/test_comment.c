@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels in the comments of SQL: what frameworks write, what people write, what attackers write.
+ * Labels in SQL comments, as frameworks, people and attackers write them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

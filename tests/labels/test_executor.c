@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor in C, as engines have them: a queue, workers, tasks that make tasks, and coroutines that
- * go on as a task of their own. It knows of queryprof in two places: a task takes the context along of
- * where it was made, and who runs it puts it on and off.
+ * An executor in C, as engines have them: a queue, workers, tasks that create tasks, and coroutines that
+ * continue as separate tasks. It calls queryprof in two places: a task captures the context in which it is
+ * created, and the worker enters and leaves that context.
  */
 #include <setjmp.h>
 #include <stdarg.h>

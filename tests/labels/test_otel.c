@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that publishes OpenTelemetry's thread context as OTEP 4947 lays it out: its ids are on
- * samples and queries; what is damaged is ignored. The variable is of a library that the program
- * loads for itself, as interpreters load theirs, after its first query.
+ * A program that publishes OpenTelemetry's thread context according to OTEP 4947. Samples and queries have
+ * its ids, and damaged data is ignored. The variable belongs to a library that the program loads with
+ * RTLD_LOCAL after its first query, as interpreters do.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads make, share, use and free label sets, while a reader takes the records: with the
- * sets' code as ordinary code, so that ThreadSanitizer sees all of it.
+ * Many threads make, share, use and free label sets while a reader takes the records. The sets' trampolines
+ * are ordinary code here, so ThreadSanitizer sees everything.
  */
 #include <setjmp.h>
 #include <stdarg.h>

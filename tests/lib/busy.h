@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that compute all the time beside a test: a machine that others use, too. They end with
- * the process that started them.
+ * Processes that compute all the time, to simulate a busy machine. They end with the process that started
+ * them.
  */
 #ifndef TESTS_LIB_BUSY_H
 #define TESTS_LIB_BUSY_H

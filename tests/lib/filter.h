@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A seccomp filter for the calling thread and those that it starts, that lets all system calls pass. */
+/* A seccomp filter that permits all system calls, for the calling thread and threads that it starts. */
 #ifndef TESTS_LIB_FILTER_H
 #define TESTS_LIB_FILTER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite calls that must not fail: otherwise the program says what failed, and exits with 2.
+ * SQLite calls that must not fail. If one does, the program prints the error and exits with status 2.
  */
 #ifndef TESTS_LIB_MUST_H
 #define TESTS_LIB_MUST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of a program that measures for minutes or hours. An unknown option ends it at once,
- * with a line that names what it is and what is allowed.
+ * The options of a program that measures for minutes or hours. After an unknown option it ends immediately,
+ * with a line that names the option and the allowed ones.
  */
 #ifndef TESTS_LIB_OPTIONS_H
 #define TESTS_LIB_OPTIONS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The seed of a test's random numbers: fixed, so that every run does the same, unless
- * QUERYPROF_TEST_SEED is another number (tools/test --long sets one). Printed, so that a
- * failure can be repeated.
+ * The seed of a test's random numbers. It is fixed, so that all runs are equal, unless QUERYPROF_TEST_SEED
+ * has another one (tools/test --long sets it). It is printed, so that a failure can be repeated.
  */
 #ifndef TESTS_LIB_SEED_H
 #define TESTS_LIB_SEED_H

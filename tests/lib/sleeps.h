@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeps that were waits. A thread that another one preempts before it has given its processor up may get it
- * back when the time is over: then it was ready all the time, and has waited for a processor only.
+ * Tells sleeps that waited from those that did not. If another thread preempts a thread before it sleeps, it
+ * may run again only when the time is over. Then it was ready all the time, and waited only for a processor.
  */
 #ifndef TESTS_LIB_SLEEPS_H
 #define TESTS_LIB_SLEEPS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time used without a look at the clock. A thread that reads its CPU clock all the time
- * ends its turn there, as the kernel accounts the time then: right before the tick, which
- * finds another thread. With two busy processes beside it, such a thread had one tick where
- * twenty were due, and the periods of all went to what came next.
+ * Uses CPU time without reading the clock. The kernel accounts the time at each reading of a CPU clock, so a
+ * thread that reads it all the time tends to end its turn right before the tick, which then hits another
+ * thread. With two busy processes, such a thread had one tick instead of twenty, and all of their periods
+ * went to the work after it.
  */
 #ifndef TESTS_LIB_SPIN_H
 #define TESTS_LIB_SPIN_H

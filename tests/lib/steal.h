@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a hypervisor takes from the machine. It is in no thread's CPU time and in no run queue's, but it is
- * part of what passes on a clock.
+ * The time that a hypervisor takes from the machine. No thread's CPU time and no run queue contains it, but
+ * wall time does.
  */
 #ifndef TESTS_LIB_STEAL_H
 #define TESTS_LIB_STEAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread's stack, as the C library knows its bounds.
+ * The bounds of the calling thread's stack, from the C library.
  */
 #ifndef TESTS_LIB_THREAD_STACK_H
 #define TESTS_LIB_THREAD_STACK_H

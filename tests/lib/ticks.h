@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many samples of CPU time a thread has at least, of a period of a ms. The kernel expires CPU timers at
- * its ticks. Each turn of the thread on a processor has a sample for each whole tick that it lasts, but a
- * turn that ends before the next tick has none: where a thread of another program wakes on the same
- * processor a moment before each tick, as a timer of 1 ms does.
+ * The least number of CPU samples that a thread has with a period of 1 ms. The kernel expires CPU timers at
+ * its ticks. Each turn of the thread on a processor gets a sample for each whole tick that it lasts. A turn
+ * that ends before the next tick gets none; that happens if a thread of another program wakes on the same
+ * processor just before each tick, for example by a timer of 1 ms.
  */
 #ifndef TESTS_LIB_TICKS_H
 #define TESTS_LIB_TICKS_H

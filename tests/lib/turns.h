@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits of some microseconds: two threads take turns, and each turn is a switch to the other thread
- * and back. (Where the other thread runs on another processor, there may be none.)
+ * Waits of some microseconds: two threads alternate, so each turn is a switch to the other thread and back.
+ * (If the other thread runs on another processor, there may be no switch.)
  */
 #ifndef TESTS_LIB_TURNS_H
 #define TESTS_LIB_TURNS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library to load and unload. */
+/* A library that is loaded and unloaded. */
 int plugin_answer(int (*callback)(void));
 int plugin_answer(int (*callback)(void))
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules added in any order are found by every address of theirs and by no other.
+ * Modules that are added in any order are found by each of their addresses, and by no other.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded: nanosleep() takes no time, and the monotonic clock goes on by as much as if it had. */
+/* Preloaded: nanosleep() returns immediately, and the monotonic clock advances as if it had slept. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <sys/syscall.h>

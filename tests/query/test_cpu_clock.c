@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU clock of short calls, on a processor that other threads want, too. Kernel and processor
- * are this test's: it knows what each call has had.
+ * The CPU clock of short calls, on a processor that other threads also want. Kernel and processor are
+ * simulated, so the test knows how much each call used.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of statements.
+ * Normalized texts of statements.
  */
 #include <setjmp.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time of runs of which not each row is measured, against all of their rows. Rows and readings are this
- * test's.
+ * The estimated time of runs whose rows are not all measured, compared with the sum of all their rows. Rows
+ * and readings are simulated.
  */
 #include <setjmp.h>
 #include <stdarg.h>

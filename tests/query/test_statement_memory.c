@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters in memory that another process holds, too, and reads, while this one runs or when it is gone: each
- * run is read once, whatever was folded in between.
+ * Counters in memory that another process shares and reads, while this one runs and after it has ended: each
+ * run is read once, even if counters are folded in between.
  */
 #include <setjmp.h>
 #include <stdarg.h>

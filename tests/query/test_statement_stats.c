@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements and their counters: no run is lost, whichever thread counts, takes and folds at the same
- * time.
+ * Counters of statements: no run is lost, even if threads count, take and fold at the same time.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: fork() starts nothing.
+ * For LD_PRELOAD: fork() fails.
  */
 #include <errno.h>
 #include <sys/types.h>

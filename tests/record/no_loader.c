@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that no loader loads. */
+/* A static program, which no loader loads. */
 int main(void)
 {
 	return 0;

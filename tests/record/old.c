@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands for an old SQLite library. */
+/* Represents an old SQLite library. */
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int sqlite3_step(void *statement);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program with a copy of SQLite of its own; with an argument it does not use it. */
+/* A program with a static SQLite. With an argument, it does not use it. */
 #include <sqlite3.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that is linked with queryprof and is loaded by a recorded program: a labelled statement inside a
- * span of a trace. The span begins inline, by the variable of queryprof.h.
+ * A library that is linked with queryprof and that a recorded program loads. It runs a labelled statement
+ * inside a span of a trace. The span begins inline, by the variable in queryprof.h.
  */
 #include <sqlite3.h>
 

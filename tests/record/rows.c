@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that reads the rows of one query, each of some ms of computing, and sleeps between
- * two. It prints in ns, by its own clocks around sqlite3_prepare_v2() and each sqlite3_step(): the
- * time inside, the CPU time inside, and all the time of the preparation and from the first step
- * to the end of the last.
+ * A program that reads the rows of one query. Each takes some ms of computing, and the program sleeps between
+ * two rows. It prints in ns, measured around sqlite3_prepare_v2() and each sqlite3_step(): the time inside
+ * these calls, the CPU time inside, and the duration of the preparation plus that from the first step to the
+ * end of the last.
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a sanitizer's shared run-time: `sanitized fine` and `sanitized wrong`, which does what the
- * sanitizer reports.
+ * A program with a sanitizer's shared run-time library: `sanitized fine`, and `sanitized wrong`, which has an
+ * error that the sanitizer reports.
  */
 #include <pthread.h>
 #include <sched.h>

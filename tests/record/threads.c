@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread for each query: `threads N`. Prints the CPU time of each thread, in us. */
+/* Runs each query in a new thread: `threads N`. Prints the CPU time of each thread in us. */
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>

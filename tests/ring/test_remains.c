@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of a process that is gone: what was committed is read, in its order; what was only
- * reserved is not; and no damage leads out of the ring.
+ * The ring of a process that has ended: committed records are read in order, reserved ones are not, and
+ * damage never leads outside the ring.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handover/script.h: the script among an interpreter's arguments, and nothing that only looks like one.
+ * handover/script.h finds the script among an interpreter's arguments, and no argument that only looks like
+ * one.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library finds out about a seccomp filter is what the kernel does with it: random programs, which a
- * child installs before it makes the call.
+ * The library's evaluation of a seccomp filter agrees with the kernel's: random filters, each installed by a
+ * child that then makes the call.
  */
 #include <errno.h>
 #include <linux/audit.h>

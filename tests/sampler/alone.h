@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests that need the sampler's very beginning, each in a process of its own, with one
- * thread and one query.
+ * Tests that need the sampler's very first steps. Each runs in a separate process, with one thread and one
+ * query.
  */
 #ifndef TESTS_SAMPLER_ALONE_H
 #define TESTS_SAMPLER_ALONE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the tests of the sampler: an unwinder made up, a consumer that adds up
- * what comes through the ring, and ways to spend time.
+ * Shared by the tests of the sampler: a simulated unwinder, a consumer that adds up the records of the ring,
+ * and ways to spend time.
  */
 #ifndef TESTS_SAMPLER_COMMON_H
 #define TESTS_SAMPLER_COMMON_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An unwinder made up: what a trace holds is tested elsewhere.
+ * A simulated unwinder, because other tests check the content of stacks.
  */
 #include "common.h"
 

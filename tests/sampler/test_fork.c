@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork() while this and other threads are being sampled: the child starts with an
- * empty ring, one slot, timers of its own, and the parent notices nothing.
+ * fork() while several threads are being sampled: the child begins with an empty ring, one slot and its own
+ * timers, and the parent is unaffected.
  */
 #include "common.h"
 

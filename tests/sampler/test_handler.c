@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler called as a plain function, with a signal made up: what is stored,
- * where every other signal goes, and that the ledger adds up. No timer runs.
+ * Calls the handler as a plain function, with simulated signals, and tests what is stored, where other
+ * signals go, and that the ledger adds up. No timer runs.
  */
 #include "common.h"
 

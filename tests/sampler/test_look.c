@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs seen from other threads: all of a run or nothing of it, whatever becomes of its
- * texts.
+ * Other threads see all of a run or nothing of it, even if its texts are freed.
  */
 #include "common.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread works for outside calls, by what its calls have left: open runs, newest first, and open
- * transactions; none of another thread, none that has ended, none of the slot's previous thread.
+ * Finds what a thread works for outside calls: its open runs, newest first, and its open transactions. Never
+ * those of another thread, of the slot's previous thread, or ended ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler on one thread, with real timers: timers, grids, nesting,
- * stop and start, queries. Each test runs in a process of its own, as most need the
- * sampler's very beginning.
+ * The sampler on one thread, with real timers: timers, grids, nesting, stop and start, queries. Each test
+ * runs in a separate process, because most need the sampler's very first steps.
  */
 #include "alone.h"
 

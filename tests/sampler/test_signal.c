@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signal that the sampler takes: which one, beside the host's own handlers, blocked
- * ones, errno.
+ * The sampler's signal: which one it takes, how it coexists with the host's handlers, blocked signals, errno.
  */
 #include "alone.h"
 

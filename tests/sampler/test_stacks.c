@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests for the stacks of threads: each thread responds for itself, in time or not at all,
- * whichever threads request, end, fork or do not respond meanwhile.
+ * Requests for the stacks of threads: each thread responds for itself, in time or not at all, while threads
+ * request, end, fork or fail to respond.
  */
 #include "common.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that ordinary code takes at a hooked call, with the real unwinder, while timers
- * of 1 ms fire on both clocks: each has its own type, its value and its caller's stack, and
- * none of the timers' samples is lost by it.
+ * Samples that ordinary code takes at a hooked call, with the real unwinder, while timers of 1 ms fire on
+ * both clocks. Each has its type, its value and its caller's stack, and no sample of the timers is lost.
  */
 #include "common.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that come and go while they are sampled: no timer, no slot stays behind,
- * whichever way they end.
+ * Threads begin and end while they are sampled. No timer and no slot remains, however a thread ends.
  */
 #include "common.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that ends while its threads are inside of traces: ends kill | exec | exit | fork (a child
- * that is killed, too).
+ * A program that ends while its threads are inside of traces: ends kill | exec | exit | fork (a child that is
+ * killed).
  */
 #include <pthread.h>
 #include <queryprof.h>

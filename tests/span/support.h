@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace file, and queries of it that any program can run.
+ * A trace file, and queries on it that any program can run.
  */
 #ifndef TESTS_SPAN_SUPPORT_H
 #define TESTS_SPAN_SUPPORT_H

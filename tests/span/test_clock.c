@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of spans against the kernel's, on a thread that is moved from core to core. Under
- * QUERYPROF_TEST_CLOCK_SECONDS it goes on for so long; else some seconds.
+ * The clock of spans agrees with the kernel's on a thread that moves from core to core.
+ * QUERYPROF_TEST_CLOCK_SECONDS sets the duration; the default is some seconds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

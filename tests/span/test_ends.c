@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans that do not end as they should: nothing breaks, and the file says so.
+ * Spans that do not end properly: nothing breaks, and the file marks them.
  */
 #include <pthread.h>
 #include <queryprof.h>

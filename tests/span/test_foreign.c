@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements that name a trace which another program or library began are spans of it.
+ * Statements that name a trace of another program or library become spans of it.
  */
 #include <queryprof.h>
 #include <sqlite3.h>

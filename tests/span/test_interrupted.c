@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A signal handler of the host's ends the process, or the thread forks, in the middle of queryprof's own
- * work on a trace: nothing is freed or waited for there, and no span is handed over twice. free() is
- * the test's: the linker wraps it.
+ * A signal handler of the host ends the process, or the thread forks, while queryprof works on a trace.
+ * Nothing is freed or waited for there, and no span is handed over twice. The linker wraps free().
  */
 #include <setjmp.h>
 #include <stdarg.h>

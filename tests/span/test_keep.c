@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which traces are kept, what is counted, and what becomes of spans that have no room.
+ * Which traces are kept, what is counted, and what happens to spans without room.
  */
 #include <pthread.h>
 #include <queryprof.h>

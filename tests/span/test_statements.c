@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements are spans of the thread's trace, with the times of query_log, and samples know the
- * span that they fell into.
+ * Statements are spans of the thread's trace with the times of query_log, and each sample has the span that
+ * was open.
  */
 #include <queryprof.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of a request: what is inside of what, in which order, and when, on one thread, over
- * several, and under several requests.
+ * The tree of a request: nesting, order and times of its spans, on one thread, over several threads, and in
+ * several requests.
  */
 #include <pthread.h>
 #include <queryprof.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store that takes any configuration, or none, and remembers the last it took. */
+/* A simulated store that accepts any configuration, or none, and remembers the last one accepted. */
 #ifndef TESTS_SQL_FAKE_STORE_H
 #define TESTS_SQL_FAKE_STORE_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which statements pragma_rewrite() takes for PRAGMAs of queryprof's, what it makes of
- * them and where it says they end. `|` in a text marks the end of the first
- * statement. */
+/* Which statements pragma_rewrite() recognizes as queryprof's PRAGMAs, how it rewrites them, and where it
+ * finds their end. `|` in a text marks the end of the first statement. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

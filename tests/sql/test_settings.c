@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings without a connection: what is allowed, what is said when it is not, where
- * values come from, and that a store that refuses leaves all as it was. */
+/* Settings without a connection: allowed values, messages for others, the sources of values, and that nothing
+ * changes if the store refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

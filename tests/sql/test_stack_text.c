@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces as JSON arrays: which are taken, which are refused, and what comes out. */
+/* Stacks as JSON arrays: which are accepted, which are refused, and the result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

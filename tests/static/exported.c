@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module that runs statements: with a SQLite inside, which it exports, or with one of others. NAME is in
- * its statements. */
+/* A module that runs statements, with a static SQLite that it exports, or with another module's. NAME is part
+ * of its statements. */
 #include <sqlite3.h>
 #include <stddef.h>
 

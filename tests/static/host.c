@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite inside, stripped: host COUNT THREADS [fork | filter | maps | extension]. Each
- * thread runs COUNT statements on a connection of its own; prints how many were run.
+ * A stripped program with a static SQLite: host COUNT THREADS [fork | filter | maps | extension]. Each thread
+ * runs COUNT statements on its own connection. Prints how many were run.
  */
 #include <pthread.h>
 #include <sqlite3.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ELF file in memory as the loader would have it, its own relocations done, and never run.
+ * An ELF file in memory as the loader would map it, with its relative relocations applied. It is never
+ * executed.
  */
 #ifndef QUERYPROF_TESTS_STATIC_LOAD_H
 #define QUERYPROF_TESTS_STATIC_LOAD_H

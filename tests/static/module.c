@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module with a SQLite inside, stripped, as an addon of node. */
+/* A stripped module with a static SQLite, like an addon of node. */
 #include <sqlite3.h>
 #include <stddef.h>
 

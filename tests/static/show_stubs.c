@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The patches of the functions of the SQLite in each file: their first bytes, and the stub
- * or why there is none. Nothing is patched.
+ * Prints how each file's SQLite functions would be patched: their first bytes, and the stub or the reason why
+ * there is none. Nothing is patched.
  */
 #include <sqlite3ext.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thread-specific data and errno of the C library that the module was loaded with. */
+/* Thread-specific data and errno of the C library with which the module was loaded. */
 #include "space_module.h"
 
 #include <errno.h>

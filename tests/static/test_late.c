@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite inside that loads queryprof when its threads use SQLite already: its
- * code is patched while they stand still, and what they do then is seen as everywhere. A child
- * for each test: a process is patched once.
+ * A program with a static SQLite loads queryprof while its threads already use SQLite. Its code is patched
+ * while they are stopped, and their later calls are seen as usual. Each test has a child, because a process
+ * is patched only once.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of tests of the writer without the flusher: each batch, and each step of retention, at a moment
- * of the test's choice.
+ * The base of tests of the writer without the flusher: the test decides when each batch and each step of
+ * retention happens.
  */
 #ifndef TESTS_STORE_ALONE_H
 #define TESTS_STORE_ALONE_H

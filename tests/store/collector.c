@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records that a process commits to its shared ring, and leaves there when it is killed: each comes to
- * the file once.
+ * Each record that a process commits to its shared ring reaches the file once, even if the process is killed.
  */
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever is wrong with the file, the host goes on, nothing of others is touched,
- * the loss is counted and explained, and storing resumes when the cause is gone.
+ * Whatever is wrong with the file, the host continues, nobody else's data is touched, the loss is counted and
+ * explained, and storing resumes when the cause is gone.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * New trace files.
+ * Creating trace files.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following a trace file with the SQL of `queryprof push`: each sample and each change of a query comes
- * once, whatever its timestamp and whichever process stored it; what was removed before is counted.
+ * Following a trace file with the SQL of `queryprof push`: each sample and each change of a query arrives
+ * once, in spite of its timestamp and of the process that stored it. Rows that were removed before are
+ * counted.
  */
 #include <signal.h>
 #include <stdio.h>

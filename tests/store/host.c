@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's own copy of SQLite on the same file, in the same process: closing it
- * must not break our locks nor remove our log. And a host that closes descriptors
- * which are not its own.
+ * The host's copy of SQLite opens the same file in the same process. Closing it must neither break
+ * queryprof's locks nor remove its log. Also a host that closes descriptors that it does not own.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beginning and end: no thread and no file before they are needed, no wake-ups
- * while nothing comes, drained on a request, nothing left behind.
+ * Beginning and end: no thread and no file before they are needed, no wake-ups without records, drained on
+ * request, nothing left at the end.
  */
 #include <dirent.h>
 #include <fcntl.h>

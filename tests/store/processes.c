@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several processes and one file: they write together, fork, and are killed, and
- * the file is whole.
+ * Several processes write to one file, fork, and are killed; the file stays whole.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading through cursors: values as they are in the file, one cursor beside another,
- * and what becomes of one that the store does not wait for.
+ * Reading with cursors: values are those of the file, several cursors work at the same time, and a cursor
+ * that the store does not wait for ends properly.
  */
 #include <dirent.h>
 #include <stdlib.h>

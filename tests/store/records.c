@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that go into the ring come out of the views: every column, names and query
- * ids in whatever order their records come, and each thing stored once.
+ * The views return the records that were put into the ring: every column, names and query ids in any order of
+ * their records, and each thing stored once.
  */
 #include <string.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counters of statements in the file: added up over flushes and processes, bounded, and not
- * lost while the file cannot be written.
+ * Counters of statements in the file: summed over flushes and processes, bounded, and not lost while the file
+ * cannot be written.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See support.h. The modules and the sampler are stood in for: the store only asks
- * them.
+ * See support.h. Modules and sampler are simulated, because the store only reads from them.
  */
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps of retention: what each removes, what it must keep because other rows or live programs need it, and
- * that they come to an end.
+ * that the steps end.
  */
 #include "alone.h"
 

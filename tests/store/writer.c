@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer alone: what it knows of the file from one batch to the next, in one file and in several, and
- * after errors.
+ * The writer alone: what it remembers about the file between batches, in one file and in several, and after
+ * errors.
  */
 #include "alone.h"
 

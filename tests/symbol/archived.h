@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library of archived_one.c. */
+/* The functions of archived_one.c. */
 #ifndef ARCHIVED_H
 #define ARCHIVED_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library with static functions, compiled once as a shared object and once as an
- * archive (test_archive.c). With ARCHIVED_VERSION 2 it is another version of
- * itself: what changed has another name, so that a name taken from the wrong
- * version shows.
+ * A library with static functions, compiled once as a shared object and once as an archive (test_archive.c).
+ * With ARCHIVED_VERSION 2, changed functions have other names, so that a name from the wrong version is
+ * noticed.
  */
 #include <stdint.h>
 #include <stdlib.h>

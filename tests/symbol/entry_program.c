@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose main is one function among others: it must not be mistaken for
- * them, nor they for it.
+ * A program whose main is not its only function: neither may get the other's name.
  */
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fixture's facts about itself: where its functions are and where they stand
- * in their source.
+ * The fixture's own data: the addresses of its functions and their lines in the source.
  */
 #ifndef QUERYPROF_TESTS_SYMBOL_FIXTURE_H
 #define QUERYPROF_TESTS_SYMBOL_FIXTURE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that people read for an address: the forms that address.h promises.
+ * The texts that people read for an address, in the forms that address.h documents.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names as people wrote them, of C++ and Rust; and names that are none, or mean harm.
+ * Demangled names of C++ and Rust; and texts that are not mangled names, or are meant to do harm.
  */
 #include <setjmp.h>
 #include <stdarg.h>

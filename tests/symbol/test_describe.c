@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an object's names and lines come from, and why some are missing: each shape of the
- * fixture is described by what its sources are.
+ * Where an object's names and lines come from, and why some are missing: the description of each form of the
+ * fixture names its sources.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main and _start of stripped programs: named where the start's code proves them,
- * and only there. The truth is the symbol table of the same program unstripped.
+ * main and _start of stripped programs get their names if the start-up code proves them, and only then. The
+ * truth is the symbol table of the same program before it is stripped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

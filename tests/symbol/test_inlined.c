@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions, of a library that knows its own (inlined/), as gcc and clang say
- * them in DWARF 4 and 5. The library calls us from each place, so that the addresses
- * are those that a sample would have.
+ * Inlined functions of a library with known truth (inlined/), from gcc's and clang's DWARF 4 and 5. The
+ * library calls the test from each place, so the addresses are those that a sample would have.
  */
 #include <dlfcn.h>
 #include <link.h>

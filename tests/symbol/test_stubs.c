@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stubs of programs as linkers lay them out: bound lazily and at once, for
- * processors that check jumps (.plt.sec), static ones. Every whole stub has a name,
- * that of a function which the program calls, and nothing else in those sections has.
+ * The stubs of programs in each of the linkers' layouts: bound lazily and immediately, for processors that
+ * check jumps (.plt.sec), static ones. Every whole stub has the name of the called function, and nothing else
+ * in those sections has a name.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and lines of a library whose functions are known (fixture.c), in every
- * shape in which objects are found: whole, stripped with and without debug files,
- * replaced, damaged.
+ * Names and lines of a library with known functions (fixture.c), in every form of an object: whole, stripped
+ * with and without debug files, replaced, damaged.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where libdw is not installed, addresses show as module+offset.
+ * Without libdw, addresses are shown as module+offset.
  */
 #include <dlfcn.h>
 #include <setjmp.h>

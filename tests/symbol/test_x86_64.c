@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instruction decoder beside objdump's, over the whole code of libraries that other
- * people compiled: every length, and every place that an instruction names.
+ * The instruction decoder compared with objdump, over the whole code of libraries from other compilers: every
+ * length, and every address that an instruction names.
  */
 #include <setjmp.h>
 #include <stdarg.h>

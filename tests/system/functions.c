@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that the library has in place of libc's do what libc's do. CMakeLists.txt gives them other
- * names here.
+ * The library's versions of libc's functions do the same as libc's. CMakeLists.txt gives them other names
+ * here.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of the library: what is given out is aligned, belongs to one caller, keeps its content, and goes
- * back to the kernel. CMakeLists.txt gives the functions other names here.
+ * The library's memory functions: memory is aligned, belongs to one caller, keeps its content, and returns to
+ * the kernel. CMakeLists.txt gives the functions other names here.
  */
 #include <errno.h>
 #include <pthread.h>

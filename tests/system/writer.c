@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: functions that a tool may replace, which write to descriptors of the process as tools write
- * to their logs, on whichever thread they are called. The numbers are the process's own: it has them open
- * from the beginning.
+ * For LD_PRELOAD: functions that a tool may replace, and that write to descriptors of the process as tools
+ * write to their logs, on any thread. The process opens these descriptors at its beginning.
  */
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code of many shapes, for an object without unwind information that keeps frame pointers.
+ * Code of many forms for an object without unwind information that keeps frame pointers.
  */
 #include <alloca.h>
 #include <stdarg.h>

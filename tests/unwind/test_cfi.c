@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind information as input: malformed in known ways, then at random. Whatever
- * it holds, a call ends, stays within the memory it was given and says so.
+ * Malformed unwind information: first known cases, then random ones. In all cases a call ends, stays within
+ * the memory that it was given, and reports the error.
  *
- * Sections are built in memory that has nothing readable behind or before it.
+ * The memory before and after a section is not readable.
  */
 #include <setjmp.h>
 #include <stdarg.h>

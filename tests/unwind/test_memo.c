@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the memo: a stack that is the last one but for what the attack changes. The
- * trace with the memo must be the trace without it, after every change and after it is
- * taken back.
+ * Attacks on the memo: a stack differs from the previous one only by the attack's change. After each change,
+ * and after it is undone, the stack unwound with the memo must equal the one unwound without.
  *
- * The stack is the interrupted one itself. Its words are changed where they are, by
- * the handler, which returns only after each is what it was.
+ * The stack is the interrupted one itself. The handler changes its words in place, and returns only after all
+ * of them are restored.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules from the cache are those that the parser gives, at every address: what is kept,
- * and where, leads back to the very address, and no bit of a rule is lost.
+ * At every address, the cached rule leads to the same result as the parser, and no bit of a rule is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>

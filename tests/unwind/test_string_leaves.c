@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libc's string functions are assembly without a frame: the caller of one is exact in each
- * sample that hits it, at whatever instruction. Which of its variants libc takes is the
- * processor's matter: without AVX-512 strstr() is C, which calls others.
+ * libc's string functions are assembly without a frame. In each sample that hits one, the caller is exact at
+ * every instruction. libc chooses a variant by the processor: without AVX-512, strstr() is C and calls
+ * others.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single steps through code that has no unwind information and keeps frame pointers, as bun and deno:
+ * Single steps through code without unwind information that keeps frame pointers, as bun and deno do:
  * test_tableless LIBRARY...
  */
 #include <setjmp.h>

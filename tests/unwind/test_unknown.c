@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of stacks that are not known: alternate signal stacks, coroutines,
- * threads made by the bare system call; and of what is no stack at all.
+ * Unwinding stacks whose bounds are not known: alternate signal stacks, coroutines, threads made by the bare
+ * system call, and memory that is not a stack.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of stacks that the test builds itself: signals, threads, callbacks,
- * coroutines, functions with odd or missing unwind information.
+ * Unwinding stacks that the test builds itself: signals, threads, callbacks, coroutines, functions with odd
+ * or missing unwind information.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a query's time, where there are more busy threads than processors: none of
- * it is counted twice.
+ * The parts of a query's time with more busy threads than processors: no time is counted twice.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of what is known at the end of a run: they add up to the delays, whatever their lengths.
+ * Samples that are made at the end of a run: they add up to the delays, whatever their lengths.
  */
 #include <setjmp.h>
 #include <stdarg.h>

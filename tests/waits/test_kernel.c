@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits against the kernel's own record of each time that the thread left its processor and came
- * back (PERF_RECORD_SWITCH), in one run. Skipped where perf_event_open() is not allowed.
+ * Waits compared with the kernel's own record of each time that the thread left its processor and returned
+ * (PERF_RECORD_SWITCH), in one run. Skipped if perf_event_open() is not permitted.
  */
 #include <linux/perf_event.h>
 #include <pthread.h>

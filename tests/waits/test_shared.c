@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads with one connection. The second one's first query waits for SQLite's own mutex, which the library
- * does not follow before; and a host that takes that mutex by hand waits for it outside of queries.
+ * Threads with one connection. The first query of the second thread waits for SQLite's own mutex, which the
+ * library does not follow yet. Also a host that locks that mutex itself outside of queries.
  */
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits against the truth: this program stands between SQLite and the kernel, delays the calls of
- * one kind, and keeps how long each took. Its clock is read inside of queryprof's, so that no wait
- * may be shorter than the truth, however busy the machine is; how much longer it is is judged by
- * the median.
+ * Waits compared with the truth: this program is between SQLite and the kernel, delays the calls of one kind,
+ * and records how long each took. It reads its clock inside of queryprof's measurement, so no wait may be
+ * shorter than the truth, however busy the machine is. The median tells how much longer waits are.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits of queries, made here for known times: cause, object, length, sums, holders of locks.
+ * Waits of queries with known times: cause, object, length, sums, holders of locks.
  */
 #include <errno.h>
 #include <inttypes.h>

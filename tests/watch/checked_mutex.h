@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds who uses a mutex of a connection that has gone. AddressSanitizer does not: the access
- * is the C library's.
+ * Finds uses of a mutex whose connection was freed. AddressSanitizer does not, because the C library accesses
+ * the mutex.
  */
 #ifndef QUERYPROF_TESTS_WATCH_CHECKED_MUTEX_H
 #define QUERYPROF_TESTS_WATCH_CHECKED_MUTEX_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another library that has a function of SQLite's name.
+ * Another library that defines a function with a name of SQLite's.
  */
 #define OURS __attribute__((visibility("default")))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module that needs that library, and looks for the function by its name.
+ * A module that depends on that library, and looks the function up by name.
  */
 #include <dlfcn.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses the system's SQLite, and has queryprof in one of two ways: loaded as
- * an extension, or recording. Also built with sanitizers, whose run-time library the program
- * then brings along.
+ * A program that uses the system's SQLite with queryprof, loaded as an extension or recording. Also built
+ * with sanitizers, whose run-time library the program then loads.
  */
 #ifndef QUERYPROF_TESTS_WATCH_HOST_H
 #define QUERYPROF_TESTS_WATCH_HOST_H

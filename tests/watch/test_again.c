@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements that run again and again: what the library keeps of a run for the next one must
- * not outlive what it stands for. Each run is counted, under its own statement.
+ * Statements that run repeatedly: what the library keeps of a run for the next one must not outlive its
+ * statement. Each run is counted for its own statement.
  */
 #include "host.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's first query, in a thread that pthread_cancel() is to end: a statement without files is no
- * cancellation point, and what the library starts there is not left half done.
+ * The process's first query, in a thread that is being cancelled by pthread_cancel(). A statement without
+ * files is not a cancellation point, and the library finishes what it starts there.
  */
 #include "host.h"
 

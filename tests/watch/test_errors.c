@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection keeps its error until the host's next call of SQLite sets another one: what the
- * library reads of a plan in between must neither clear it nor set one. And the host's error log has only
- * what the host has done.
+ * A connection keeps its error until the host's next SQLite call sets another one. When the library reads a
+ * plan in between, it must neither clear nor set it. The host's error log contains only errors of the host.
  */
 #include "host.h"
 

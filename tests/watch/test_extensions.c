@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An automatic extension of the host's that relies on what the host does around its openings: the library
- * opens its own connection before there is one, so statements have plans.
+ * An automatic extension of the host that relies on the host's preparations around each open. The library
+ * opens its own connection before the host's first one, so statements have plans.
  */
 #include "host.h"
 

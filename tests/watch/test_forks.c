@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program forks while another of its threads is inside of the loader, or of malloc(). That thread is not in
- * the child, whose loader's lock no thread releases, and an allocator's only where the allocator sees to it:
- * a child that only ends, or calls exec, must not ask for them.
+ * A program forks while another of its threads is inside the loader or malloc(). That thread does not exist
+ * in the child, so nothing releases the loader's lock there; an allocator's only if the allocator handles
+ * forks. A child that only ends or calls exec() must not request these locks.
  */
 #include "host.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that are no connections or closed, blobs and backups whose addresses are used again, two
- * copies of the library in one process.
+ * Closed connections and pointers that are not connections, reused addresses of blobs and backups, two copies
+ * of the library in one process.
  */
 #include "host.h"
 

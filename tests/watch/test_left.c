@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host's destructors leave sqlite3_reset(), _finalize() and _close() by a longjmp. What they
- * left is lost; what the thread does from then on is seen as ever.
+ * A host's destructors leave sqlite3_reset(), _finalize() and _close() by longjmp(). The interrupted runs are
+ * lost; the thread's later calls are seen as usual.
  */
 #include "host.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlsym(RTLD_DEFAULT) gives each object the function that it would get without the library: a module that
- * was loaded with RTLD_DEEPBIND that of its own libraries, the program the one that the library follows.
+ * dlsym(RTLD_DEFAULT) gives each object the same function as without the library: a module loaded with
+ * RTLD_DEEPBIND gets the one of its own libraries, the program the one that the library follows.
  */
 #include "host.h"
 

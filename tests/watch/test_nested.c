@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements that the host's functions step inside another's step, and that SQLite resets
- * there itself: a cached statement that is stepped again, a schema that has changed.
+ * Functions of the host step statements inside another statement's step, and SQLite resets those itself: a
+ * cached statement that is stepped again, a changed schema.
  */
 #include "host.h"
 

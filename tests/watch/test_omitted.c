@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A SQLite that was built without something (SQLITE_OMIT_PROGRESS_CALLBACK as in better-sqlite3,
+ * A SQLite built with fewer features (SQLITE_OMIT_PROGRESS_CALLBACK as in better-sqlite3,
  * SQLITE_THREADSAFE=0) has NULL in its table of routines.
  */
 #include <dlfcn.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots that the library writes: in data, and among constants, as a table of SQLite's lies in a
- * program at a fixed address. (node ended there by SIGSEGV when it opened a database in a file.) Slots
- * among code stay as they are.
+ * Slots that the library writes: in data, and in constants, like SQLite's table in a program at a fixed
+ * address. (node crashed there when it opened a database file.) Slots in code stay unchanged.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection used by several threads, which SQLite allows in its serialized mode: what
- * one thread reads of the connection another one may be freeing.
+ * Several threads use one connection, which SQLite allows in serialized mode. While one thread reads the
+ * connection, another may free that memory.
  */
 #include "host.h"
 

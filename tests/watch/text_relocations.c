@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that was not compiled for modules: the linker writes the address of a function into it (DT_TEXTREL).
+ * Code that was not compiled for modules: the linker puts the address of a function into it (DT_TEXTREL).
  */
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: unwind information of a module as input of the unwinder. An input is where to look,
- * damage to a section that is well formed otherwise, and the instructions of its one function. The
- * section lies at the same address always, or the same input would not be the same section.
+ * For libFuzzer: a module's unwind information as input of the unwinder. An input contains an address to look
+ * up, damage to an otherwise valid section, and the instructions of its only function. The section is always
+ * at the same address, so that an input always means the same.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: a file that calls itself a sampled module. Its names, lines and inlined functions are
- * read from memory that the file system gives: no disk. The addresses looked up are those of its
- * functions, and others all over the file.
+ * For libFuzzer: a file in memory that claims to be a sampled module. Names, lines and inlined functions are
+ * read from it, at the addresses of its functions and at others all over the file.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: what a process that was killed, or is hostile, left in its ring.
+ * For libFuzzer: the ring of a killed or hostile process.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libFuzzer, or replay.c in its place, calls. */
+/* The functions that libFuzzer, or replay.c, calls. */
 #ifndef TESTS_FUZZ_TARGET_H
 #define TESTS_FUZZ_TARGET_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: texts that a host's SQL, its environment and its labels bring along. Each reader
- * gets each text.
+ * For libFuzzer: texts from a host's SQL, environment and labels. Each reader gets each text.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of SQL in inputs: a byte for the type and, but for NULL, one for the length, then as many bytes.
- * Texts and blobs have no slash: what they name is made in the working directory only.
+ * SQL values in inputs: a byte for the type and, except for NULL, one for the length, then that many bytes.
+ * Texts and blobs contain no slash, so files are created in the working directory only.
  */
 #ifndef TESTS_FUZZ_VALUE_H
 #define TESTS_FUZZ_VALUE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of the library of inlined functions about itself.
+ * Data about the library of inlined functions, from itself.
  */
 #ifndef QUERYPROF_TESTS_SYMBOL_INLINED_H
 #define QUERYPROF_TESTS_SYMBOL_INLINED_H

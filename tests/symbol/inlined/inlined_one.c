@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of which it is known what was inlined where. Something comes after each
- * call, so that none becomes a jump.
+ * Functions whose inlined calls are known. Code follows each call, so that none becomes a jump.
  */
 #include "inlined.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other unit. */
+/* The second compilation unit. */
 #include "inlined.h"
 
 const int inlined_far_line = __LINE__ + 3;
