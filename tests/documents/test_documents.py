@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The documents are true: the examples run, the reference names all that the code has,
-and what is pointed at is there.
+"""The documents are true: the examples run, the reference names everything that the code has, links have targets,
+and the code has the messages that docs/troubleshooting.md explains.
 
     test_documents.py SOURCE_DIR BUILD_DIR C_COMPILER
 """
@@ -26,6 +26,10 @@ DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD-PARTY.md", "
 # How the reference shows defaults.
 UNITS = {"": 1, "ms": 10**6, "MiB": 2**20, "GiB": 2**30}
 NO_VALUES = {"a private temporary file": ""}
+
+# Messages of SQLite, the loader and the system in docs/troubleshooting.md.
+MESSAGES_OF_OTHERS = ("not authorized", "no such function: load_extension", "cannot open shared object file",
+                      "No such file or directory", "out of memory")
 
 WORK = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT sum(i % 7) FROM n"
 APPLICATION = """\
@@ -264,6 +268,19 @@ class Documents(unittest.TestCase):
             self.assertEqual(sorted(named - metrics - {"store_schema"}), [], name)
 
     # --- what is pointed at --------------------------------------------------------------
+
+    def test_messages(self):
+        """Of each message in docs/troubleshooting.md, the parts between its placeholders are in one text of the code."""
+        texts = [re.sub(r'"\s*(?:PRI\w+\s*)?"', "", read(os.path.join(folder, name)))
+                 for folder, _, names in os.walk(os.path.join(SOURCE, "src")) for name in names if name.endswith((".c", ".h"))]
+        document = read("docs/troubleshooting.md")
+        messages = re.findall(r'^### "(.+)"$', document, re.MULTILINE)
+        messages += re.findall(r"^\| `([^`]+)` \|", document, re.MULTILINE)
+        self.assertGreater(len(messages), 10)
+        for message in messages:
+            parts = re.split(r"\b[A-Z]+\b|…|^--\w+ \w+", message)
+            if message not in MESSAGES_OF_OTHERS and not any(all(part in text for part in parts) for text in texts):
+                self.fail("no source has the message %r" % message)
 
     def test_links(self):
         for name in DOCUMENTS:
