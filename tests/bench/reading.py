@@ -350,4 +350,5 @@ def main():
         sys.exit("printed something else: " + ", ".join(differ))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,11 @@ STATEMENT = "SELECT count(*), 'endless' FROM c"
 PROGRAM = "import sqlite3; sqlite3.connect(':memory:').execute(\"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) %s\").fetchone()" % STATEMENT
 
 
+# The address of each panel, and how its heading begins.
+PANELS = [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"), ("findings", "Findings"),
+          ("health", "Health"), ("now", "What runs")]
+
+
 class Page:
     """One page of the browser."""
 
@@ -231,9 +236,7 @@ class Shown(Tool):
     def test_accessible(self):
         """What a keyboard and a screen reader need: headings of columns, captions, names of buttons and pictures."""
         page, data = self.open_file(self.trace)
-        for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
-                               ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
-                               ("statement=" + data["statements"][0]["statement"], "Statement ")]:
+        for panel, heading in [*PANELS, ("statement=" + data["statements"][0]["statement"], "Statement ")]:
             page.go(panel, heading)
             self.assertEqual(page.get("""[...document.querySelectorAll("table")].filter((one) => !one.caption?.textContent
                 || one.querySelectorAll("thead th:not([scope=col])").length || !one.closest("[role=region][tabindex='0'][aria-label]")).length"""), 0, panel)
@@ -251,13 +254,36 @@ class Shown(Tool):
         for width, scheme in ((1300, "light"), (360, "dark")):
             self.chromium.call("Emulation.setDeviceMetricsOverride", page.session, width=width, height=900, deviceScaleFactor=1, mobile=False)
             self.chromium.call("Emulation.setEmulatedMedia", page.session, features=[{"name": "prefers-color-scheme", "value": scheme}])
-            for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
-                                   ("findings", "Findings"), ("health", "Health"), ("now", "What runs"),
-                                   ("statement=" + data["statements"][0]["statement"], "Statement ")]:
+            for panel, heading in [*PANELS, ("statement=" + data["statements"][0]["statement"], "Statement ")]:
                 page.go(panel, heading)
                 self.assertEqual(page.get("""axe.run().then(({violations}) => violations.filter(({impact}) => impact === "serious" || impact === "critical")
                     .map(({id, nodes}) => id + ": " + nodes.slice(0, 3).map(({html}) => html.slice(0, 200)).join(" ")))"""), [], (width, panel))
                 self.assertLessEqual(page.get("document.documentElement.scrollWidth"), width, panel)
+
+    def test_programs(self):
+        """Each panel of the recordings of four programs."""
+        statement = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 300000) SELECT sum(x) FROM c"
+        programs = {
+            "python": [PYTHON, "-c", "import sqlite3; sqlite3.connect(':memory:').execute(%r).fetchall()" % statement],
+            "threads": [PYTHON, "-c", "import sqlite3, threading; all = [threading.Thread(target=lambda: sqlite3.connect(':memory:').execute(%r).fetchall()) for _ in range(3)]; "
+                        "[one.start() for one in all]; [one.join() for one in all]" % statement],
+            "shell": ["sqlite3", ":memory:", statement],
+            "writer": ["sqlite3", os.path.join(self.folder, "writer.db"), "PRAGMA journal_mode = WAL; CREATE TABLE t (x); CREATE INDEX i ON t (x);"
+                       "INSERT INTO t " + statement.replace("sum(x)", "x") + "; SELECT count(*) FROM t WHERE x + 0 = 5; PRAGMA wal_checkpoint;"],
+        }
+        for name, words in programs.items():
+            if not shutil.which(words[0]):
+                continue
+            trace = os.path.join(self.folder, name + ".trace")
+            subprocess.run([QUERYPROF, "record", "-o", trace, "--", *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           timeout=SECONDS, check=True)
+            page, data = self.open_file(trace)
+            self.assertTrue(any("RECURSIVE c(x)" in one["query"] for one in data["statements"]), name)
+            for panel, heading in [*PANELS, *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
+                page.go(panel, heading)
+            page.go("timeline", "Time line")
+            self.assertEqual(page.get("document.querySelectorAll('.timeline rect').length"), len(data["lanes"]))
+            self.assertEqual(page.get("document.querySelectorAll('canvas.heat').length"), 1)
 
     def test_hostile(self):
         """Whatever a file has in it is text."""
@@ -275,8 +301,7 @@ class Shown(Tool):
             db.execute("UPDATE threads SET thread_name = ?1", (evil,))
             db.commit()
         page, data = self.open_file(hostile)
-        for panel, heading in [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"),
-                               ("findings", "Findings"), ("health", "Health"), *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
+        for panel, heading in [*PANELS, *(("statement=" + one["statement"], "Statement ") for one in data["statements"])]:
             page.go(panel, heading)
             self.assertEqual(page.get("document.querySelectorAll('img, iframe, main script, main style, a[href^=\"javascript:\"]').length"), 0)
             self.assertEqual(page.get("document.scripts.length"), 2)

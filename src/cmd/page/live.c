@@ -105,7 +105,7 @@ const struct command command_live = {
 		"It has no path of the machine, and fetches nothing from the network.\n\n"
 		"With --listen, browsers on other machines can open the page. They need the address, and the "
 		"password, with the user queryprof. HTTP does not encrypt either: use it in a network that "
-	        "you "
+		"you "
 		"trust, or forward the port with ssh. The address followed by `metrics` has what `queryprof "
 		"metrics` prints, for Prometheus.\n\n"
 		"It needs libmicrohttpd (Debian: libmicrohttpd12). `queryprof report --html` writes the same "

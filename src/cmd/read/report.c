@@ -329,7 +329,7 @@ const struct command command_report = {
 		"findings and losses. You can open it from disk and mail it. It contains the texts of "
 		"statements, but no other data of the database. With --no-text, statements have their ids, "
 		"nodes of plans show only the operation, and findings only their kind. With --plan, the page "
-	        "is "
+		"is "
 		"about the statements with that text, and opens at the costliest one.\n\n"
 		"STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof report app.trace\n"

@@ -7,7 +7,7 @@ import { moment } from "./format.ts";
 import type { Span } from "./view.ts";
 
 const STEPS_MS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 432e5, 864e5];
-const TICKS = 7;
+const TICKS = 7, TICK_WIDTH = 90;
 
 /* The positions of times in a picture: from `left` to `right`. */
 export const scale = (span: Span, left: number, right: number) => (ms: number): number =>
@@ -15,7 +15,8 @@ export const scale = (span: Span, left: number, right: number) => (ms: number): 
 
 /* y: of the line; the texts need 18 more. */
 export function timeAxis(span: Span, left: number, right: number, y: number): SVGElement {
-	const lasts = span.to - span.from, step = STEPS_MS.find((one) => lasts / one <= TICKS) ?? Math.ceil(lasts / TICKS / 864e5) * 864e5, x = scale(span, left, right);
+	const lasts = span.to - span.from, most = Math.max(1, Math.min(TICKS, Math.floor((right - left) / TICK_WIDTH)));
+	const step = STEPS_MS.find((one) => lasts / one <= most) ?? Math.ceil(lasts / most / 864e5) * 864e5, x = scale(span, left, right);
 	const ticks: number[] = [];
 	for (let ms = Math.ceil(span.from / step) * step; lasts > 0 && ms <= span.to && ticks.length <= TICKS; ms += step)
 		ticks.push(ms);

@@ -23,6 +23,9 @@ export function drawing(name: string, attributes: Record<string, string | number
 	return made;
 }
 
+/* Of a picture whose texts have the size of the page's, from a telephone to a large screen. */
+export const pictureWidth = (most: number): number => Math.max(300, Math.min(most, document.documentElement.clientWidth - 32));
+
 async function copy(text: string): Promise<boolean> {
 	try {
 		await navigator.clipboard.writeText(text);

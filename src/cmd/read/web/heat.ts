@@ -14,7 +14,7 @@ function colorOf(name: string): [number, number, number] {
 	return [number >> 16 & 255, number >> 8 & 255, number & 255];
 }
 
-/* One pixel for each cell; the browser enlarges it. More time is darker, in light and in dark: more opaque. */
+/* One pixel for each cell; the browser enlarges it. More time is more opaque. */
 function paint(canvas: HTMLCanvasElement, heat: Heat, marked: Span | null): void {
 	canvas.width = heat.columns;
 	canvas.height = heat.rows;

@@ -4,7 +4,7 @@
  */
 import { scale, timeAxis } from "./axis.ts";
 import type { Data, LockChain, LockWait, Wal, WalPoint } from "./data.ts";
-import { drawing, element, table } from "./dom.ts";
+import { drawing, element, pictureWidth, table } from "./dom.ts";
 import { count, duration, moment } from "./format.ts";
 
 const WITHOUT = "The texts of statements were left out of this page.";
@@ -14,7 +14,7 @@ function waitOf(wait: LockWait): string {
 }
 
 function drawWal(wal: Wal, points: WalPoint[]): SVGElement {
-	const WIDTH = 900, HEIGHT = 140, LEFT = 70, BOTTOM = 20;
+	const WIDTH = pictureWidth(900), HEIGHT = 140, LEFT = 70, BOTTOM = 20;
 	const span = { from: Math.min(...points.map((one) => one.at_ms)), to: Math.max(...points.map((one) => one.at_ms)) }, most = Math.max(1, wal.frames), x = scale(span, LEFT, WIDTH - 6);
 	const y = (frames: number): number => 8 + (HEIGHT - BOTTOM - 16) * (1 - frames / most);
 	const line = points.map((one, at) => `${at ? "H" : "M"}${x(one.at_ms).toFixed(1)}${at ? "" : ` ${y(one.frames).toFixed(1)}`}${at ? `V${y(one.frames).toFixed(1)}` : ""}`).join("");

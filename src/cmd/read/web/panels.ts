@@ -4,7 +4,7 @@
  */
 import { scale, timeAxis } from "./axis.ts";
 import type { Data, Finding, Now, OpenRun, OpenTransaction, PageTree, PlanPeriod, Run, Stack, Statement } from "./data.ts";
-import { bar, copyButton, drawing, element, facts, link, table } from "./dom.ts";
+import { bar, copyButton, drawing, element, facts, link, pictureWidth, table } from "./dom.ts";
 import { count, duration, megabytes, moment, oneLine, percent, place, plans, shellWord, type Tree, words } from "./format.ts";
 import { nameOf, pointsOf, selectionOf, showSelection } from "./select.ts";
 import { typesOf } from "./stacks.ts";
@@ -161,7 +161,7 @@ function showPlan(tree: Tree, number: number, of: number): HTMLElement {
 }
 
 function showRuns(runs: Run[]): (HTMLElement | SVGElement)[] {
-	const WIDTH = 900, HEIGHT = 220, LEFT = 70, BOTTOM = 20;
+	const WIDTH = pictureWidth(900), HEIGHT = 220, LEFT = 70, BOTTOM = 20;
 	const positive = runs.map((run) => Math.max(run.wall_ms, 0.001));
 	const times = runs.map((run) => run.at_ms), span = { from: Math.min(...times), to: Math.max(...times) }, x = scale(span, LEFT + 8, WIDTH - 8);
 	const least = Math.min(...positive), most = Math.max(...positive);

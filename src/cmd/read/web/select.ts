@@ -36,9 +36,13 @@ export function selectionOf(data: Data): Selection {
 	return { span: spanOf(shown(), wholeOf(data)), thread, label };
 }
 
+const names = new WeakMap<Data, Map<string, string>>();
+
+/* The statement's text in a line; its id if the text is not known. */
 export function nameOf(data: Data, id: string, most = 120): string {
-	const found = data.statements.find((one) => one.statement === id);
-	return oneLine(found?.query ?? (/^0+$/.test(id) ? "statement not known" : found ? `[${id}]` : `statement ${id.slice(0, 8)}`), most);
+	const known = names.get(data) ?? new Map(data.statements.map((one) => [one.statement, one.query === null ? `[${one.statement}]` : oneLine(one.query, 200)]));
+	names.set(data, known);
+	return oneLine(known.get(id) ?? (/^0+$/.test(id) ? "statement not known" : `statement ${id.slice(0, 8)}`), most);
 }
 
 export function inWords({ from, to }: Span): string {
@@ -46,12 +50,14 @@ export function inWords({ from, to }: Span): string {
 	return `${moment(from, digits)} + ${duration(to - from)}`;
 }
 
+/* The options are made when the reader reaches for them: there may be hundreds, and the panel is drawn with each change. */
 function select(id: string, chosen: string, all: string, options: [string, string][], change: (value: string) => void): HTMLElement {
-	const made = element("select", { id }) as HTMLSelectElement, known = options.slice(0, CHOICES_MAX);
-	made.append(new Option(all, ""), ...known.map(([value, text]) => new Option(text, value)));
-	if (chosen && !known.some(([value]) => value === chosen))
-		made.append(new Option(chosen, chosen));
-	made.value = chosen;
+	const made = element("select", { id }) as HTMLSelectElement, name = options.find(([value]) => value === chosen)?.[1] ?? chosen;
+	made.append(new Option(chosen ? name : all, chosen));
+	made.addEventListener("focus", () => {
+		const known = options.slice(0, CHOICES_MAX).filter(([value]) => value !== chosen);
+		made.append(...(chosen ? [new Option(all, "")] : []), ...known.map(([value, text]) => new Option(text, value)));
+	}, { once: true });
 	made.addEventListener("change", () => change(made.value));
 	return made;
 }
