@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that take most CPU time, as perf and queryprof see them in one and the same run: their
-shares of the program's code, within both error bars. Exit status 77 where perf may not record.
+"""The functions that take most CPU time according to perf and queryprof in the same run: their shares agree within both
+error bars. Exit status 77: perf may not record.
 
 usage: test_perf.py QUERYPROF PROGRAM [--seconds 10] [--cpu 1ms]     seconds of CPU time
 

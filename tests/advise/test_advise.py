@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof advise: finds the index that is known to help, or says that none does; the database and its folder stay as they
-were; hostile content is bounded and leaves nothing.
+"""queryprof advise finds the index that is known to help, or reports that none does. The database and its folder stay
+unchanged, and hostile content is bounded and leaves nothing.
 
 usage: test_advise.py QUERYPROF [PROGRAM...]"""
 

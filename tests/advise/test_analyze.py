@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof analyze: times of nodes, verdicts that are known, equal rows; the database stays as it was, and nothing is left.
+"""queryprof analyze: times of nodes, known verdicts, equal rows. The database stays unchanged, and nothing is left.
 
 usage: test_analyze.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`queryprof attach`: programs that run already are recorded, and continue as if nothing had been.
+"""`queryprof attach` records running programs, which continue undisturbed.
 
 usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE METHODS Attach|Random [TIMES]: hosts; a program without a
 loader; one on a stack of its own; one that shows SQLite's methods; which of the tests; how often Random attaches to each host."""

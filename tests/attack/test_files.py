@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files that somebody else made: what they name is not opened, what they say does not
-run, and none of them takes long.
+"""Trace files made by strangers: files that they name are not opened, their SQL does not run, and none takes long.
 
 usage: test_files.py QUERYPROF SOURCE_DIR FIXTURE"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs under `record` where something works against it.
+"""Programs under `record` that something works against.
 
 usage: test_record.py QUERYPROF ALARMS"""
 

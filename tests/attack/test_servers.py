@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile servers and input without an end, COMMAND ROOT: push, pull and sql end with one clear
-line, and keep none of it in memory."""
+"""Hostile servers and endless input, COMMAND ROOT: push, pull and sql end with one clear line, and keep nothing in
+memory."""
 import itertools
 import os
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of a trace file that would drive a terminal, or turn a line round, reach none.
+"""Texts in a trace file that could control a terminal or reverse a line are never printed as they are.
 
 usage: test_texts.py QUERYPROF SOURCE_DIR FIXTURE"""
 

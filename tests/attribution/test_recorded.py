@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that reach SQLite otherwise than by being linked with it, under `queryprof record`.
+"""Hosts under `queryprof record` that are not linked with SQLite, but reach it in another way.
 
 usage: test_recorded.py QUERYPROF PLUGIN: a module with a SQLite of its own"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/bench with programs that only print: how often they run, what becomes of their figures, and what is
+"""tools/bench with programs that only print: how often they run, how their figures are combined, and which options are
 refused.
 
 usage: test_table.py TOOLS_BENCH"""

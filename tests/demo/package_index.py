@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A package index made up for the tests, in the form of `apt-cache dumpavail`."""
+"""A generated package index for the tests, in the form of `apt-cache dumpavail`."""
 
 FIRST = """\
 Package: alpha

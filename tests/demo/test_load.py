@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's loader: what an index says is what the tables hold; what is not
-Debian's index is refused and leaves no file behind.
+"""The demo's loader: the tables hold the index's content, and any input other than Debian's index is refused and leaves
+no file.
 
     test_load.py SOURCE_DIR
 """

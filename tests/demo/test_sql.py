@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The SQL files that the demo runs and a person pastes: the queries run in any
-sqlite3 shell, and the reports say of a query what is known about it.
+"""The SQL files that the demo runs and a person pastes: the queries run in any sqlite3 shell, and the reports show what
+is known about a query.
 
     test_sql.py SOURCE_DIR LIBRARY
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names and lines in the trace file itself; a stack known by construction, from
-recording it to every format and view, with the program there and gone.
+"""Names and lines in the trace file. A stack with known frames is tested from its recording to every format and view,
+while the program exists and after it was removed.
 
 usage: test_embed.py QUERYPROF SOURCE_DIR KNOWN_PROGRAM [unittest arguments]
 environment: EMBED_TEST_NODE and EMBED_TEST_READERS, as tests/export/test_readers.py has

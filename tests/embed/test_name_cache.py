@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of names in the user's folder: what it knows is not looked up again, and is what
-a look-up gives, as long as no file that says something of it came, went or changed.
+"""The cache of names in the user's folder: cached names are not looked up again, and equal a look-up's result until a
+file that they depend on appears, disappears or changes.
 
 usage: as test_embed.py
 

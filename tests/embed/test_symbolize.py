@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""trace_log_symbolize: names come into the trace file while the process goes on.
+"""trace_log_symbolize: names are stored in the trace file while the process continues.
 
 usage: LIBQUERYPROF=LIBRARY test_symbolize.py [unittest arguments]"""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages in Chromium. One for all pages of a test program: its start takes longer than any of them."""
+"""Pages in Chromium. A test program starts it once for all pages, because the start takes longer than any page."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON export as a list with one entry for each stack of each query and thread, what
-its numbers name put in their place."""
+"""The JSON export as a list with an entry for each stack of each query and thread, in which values replace the numbers
+that refer to them."""
 
 import json
 

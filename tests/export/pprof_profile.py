@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a pprof profile: the wire format of protocol buffers, and the numbers of the
-fields as they are published. Knows nothing of the writer."""
+"""Reads a pprof profile by the wire format of protocol buffers and the published field numbers, independently of the
+writer."""
 
 import gzip
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of the exports: the trace file of the command's tests, some
-rows more that formats could trip over, and what its stacks are by construction."""
+"""Shared by the tests of the exports: the trace file of the command's tests, more rows that are difficult for some
+formats, and the expected stacks."""
 
 import os
 import shutil

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof export --format flamegraph: the page's data, and the page in Chromium
-where that is installed.
+"""queryprof export --format flamegraph: the page's data and, if Chromium is installed, the page in it.
 
 usage: test_flamegraph.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of types that this build does not know, as a newer one may leave them in a
-file: they are shown as a type of their own, in their own unit, and never as time.
+"""Samples of unknown types, as a newer version may store them: they are shown as a separate type, in their own unit,
+and never as time.
 
 usage: test_future.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every export, and every view of the trace file, of one fixed file (golden/trace.sql)
-against what is kept in golden/. With QUERYPROF_TEST_GOLDEN=write in the environment they are
-written anew: read the difference before you keep it.
+"""Compares every export and every view of one fixed file (golden/trace.sql) with the files in golden/.
+QUERYPROF_TEST_GOLDEN=write in the environment writes them: read the difference before you keep it.
 
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports of a file with so many samples that what has ended is written while others are read: runs of
-several threads at the same time, one that lasts as long as the file, and samples in no run.
+"""Exports of a file with so many samples that ended runs are written while later ones are read: simultaneous runs of
+several threads, one that lasts as long as the file, and samples without a run.
 
 usage: test_many.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP profiles, decoded by a reader of protocol buffers of its own: the numbers of fields are those of
-opentelemetry-proto's profiles/v1development. Totals are those of SQL."""
+"""OTLP profiles, decoded by an independent reader of protocol buffers with the field numbers of opentelemetry-proto's
+profiles/v1development. Totals equal those of SQL."""
 import os
 import struct
 import subprocess

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof export --format pprof, read by a decoder of the test's own and, where Go
-is installed, by pprof itself.
+"""queryprof export --format pprof, read by an independent decoder and, if Go is installed, by pprof.
 
 usage: test_pprof.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The exports in other people's readers from npm: pprof-format, OpenTelemetry's messages, and
-speedscope in Chromium where that is installed.
+"""The exports in readers from npm: pprof-format, OpenTelemetry's messages and, if Chromium is installed, speedscope.
 
 usage: QUERYPROF_TEST_NODE=NODE QUERYPROF_TEST_READERS=FOLDER test_readers.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Spans in the formats perfetto and otlp-traces, against what SQL says of them.
+"""Spans in the formats perfetto and otlp-traces, compared with SQL.
 
 usage: test_spans.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

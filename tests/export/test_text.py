@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof export, the formats that are text.
+"""queryprof export: the text formats.
 
 usage: test_text.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A test of a recorded program, to copy: all runs of a statement are counted.
+"""A test of a recorded program, as a template: all runs of a statement are counted.
 
 usage: test_recorded.py QUERYPROF [unittest arguments]"""
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files that are damaged, forged or somebody else's: each kind of damage is a
-function of a random generator and a path with a good file, which it spoils.
+"""Damaged, forged and foreign trace files: each kind of damage is a function that gets a random generator and the path
+of a valid file, and damages the file.
 
 The content of a file may be anything; the names of its tables and columns, too."""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines at random: the command's own words, in any order, among numbers out of range, texts that
-are no text, and files that are none. Each ends, by an exit status of its own, and says why it failed.
+"""Random command lines: the command's own words in any order, with numbers out of range, invalid texts and missing
+files. Each ends with a documented exit status and the reason for its failure.
 
 usage: test_command_lines.py QUERYPROF SOURCE_DIR FIXTURE [--rounds N] [--seconds N] [--seed N]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged, forged and foreign trace files: the store and every subcommand read them
-without a crash or a hang, and where they fail they say why.
+"""Damaged, forged and foreign trace files: the store and every subcommand read them without a crash or a hang, and
+print the reason if they fail.
 
 usage: test_fuzz.py QUERYPROF VICTIM SOURCE_DIR FIXTURE [--rounds N] [--seed N] [--keep FOLDER]
 

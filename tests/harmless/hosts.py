@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs hosts alone, with the library loaded and recorded, and compares.
+"""Runs hosts alone, with the library loaded, and recorded, and compares the results.
 
 The first arguments of every test program here: the queryprof command, the library."""
 

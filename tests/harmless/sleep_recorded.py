@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waits keep their length under `queryprof record --real 1ms`: those of the C program, and
-those of Python, which has a busy timeout of its own.
+"""Waits keep their length under `queryprof record --real 1ms`: those of the C program, and those of Python, which
+implements its own busy timeout.
 
     sleep_recorded.py QUERYPROF SLEEP_TIMES"""
 

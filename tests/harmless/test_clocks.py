@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts whose clocks are not the kernel's: they end as they do alone, in time, and are recorded with the kernel's times.
+"""Hosts with manipulated clocks end in time and as they do alone, and the recording has the kernel's times.
 
 usage: test_clocks.py QUERYPROF LIBRARY OTHER_CLOCK"""
 

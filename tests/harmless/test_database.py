@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Effects that a host can notice in its databases and connections: all that database_observer
-writes down, with the library and without it, line by line.
+"""Compares everything that database_observer notices of its databases and connections, line by line, with the library
+and without it.
 
     test_database.py QUERYPROF LIBRARY OBSERVER"""
 

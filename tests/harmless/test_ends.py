@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that end in any way, become other programs, make processes, close everything.
+"""Hosts that end in any way, execute other programs, fork, or close all descriptors.
 
 usage: test_ends.py QUERYPROF LIBRARY ENDS_HOST"""
 

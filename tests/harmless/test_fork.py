@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that fork while another of their threads runs the first query of the process: no child hangs, and what each
-child runs is counted. QUERYPROF_TEST_ROUNDS is the number of processes of each host.
+"""Hosts that fork while another thread runs the first query of the process: no child hangs, and the queries of each
+child are counted. QUERYPROF_TEST_ROUNDS is the number of processes of each host.
 
 usage: test_fork.py QUERYPROF LIBRARY FORK_HOST"""
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that are short of something or may not do everything: they go on, and what is
-lost is reported.
+"""Hosts that lack some resource or permission: they continue, and losses are reported.
 
 usage: test_limits.py QUERYPROF LIBRARY LIMITS_HOST"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a connection with the extension has recorded is stored when its process ends by _exit() or becomes
-another program, also in a forked child.
+"""The recording of a connection with the extension is stored if its process ends by _exit() or executes another
+program, also in a forked child.
 
     test_own_ends.py LIBRARY"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and their signals: they see what they would see without us.
+"""Hosts and their signals: they see the same as without queryprof.
 
 usage: test_signals.py QUERYPROF LIBRARY SIGNALS_HOST"""
 

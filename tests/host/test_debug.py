@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""QUERYPROF_DEBUG: the debug log of a host, and what is said of a bad value.
+"""QUERYPROF_DEBUG: a host's debug log, and the message for a bad value.
 
 usage: test_debug.py LIBRARY
 """

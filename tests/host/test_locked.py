@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`.load` on a database that another process holds exclusively returns at once, and
-busy_timeout then still means what it says: in Python and in SQLite's shell.
+"""`.load` on a database that another process has locked exclusively returns immediately, and busy_timeout keeps its
+meaning: in Python and in SQLite's shell.
 
 usage: test_locked.py LIBRARY
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that measure for minutes or hours refuse an option that they do not know, and a value that is none,
-at once and with a line that names it and what is allowed.
+"""Programs that measure for minutes or hours refuse unknown options and invalid values immediately, with a line that
+names the option or value and what is allowed.
 
 usage: test_options.py PROGRAM..."""
 

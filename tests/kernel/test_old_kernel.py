@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Other tests, as on Linux 4.18: what newer kernels have is refused to them and to all that they start.
+"""Runs other tests as on Linux 4.18: system calls of newer kernels fail for them and for all programs that they start.
 
 usage: test_old_kernel.py OLD_KERNEL BUILD_DIR PATTERN; PATTERN: the names of tests, as of ctest -R"""
 

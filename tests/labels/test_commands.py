@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Labels on the command line: filters, sums, exports; and a trace file with labels read by others
-(go tool pprof, where it is).
+"""Labels on the command line: filters, sums, exports; and a trace file with labels in other readers (go tool pprof, if
+installed).
 
 usage: test_commands.py QUERYPROF LIBRARY [unittest arguments]"""
 

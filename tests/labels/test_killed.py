@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Labels of a process that is killed, and of one that is forked: what was recorded has them.
+"""Labels of a killed process and of a forked one: the recorded data has them.
 
 usage: test_killed.py QUERYPROF LIBRARY [unittest arguments]"""
 

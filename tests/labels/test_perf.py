@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""perf sees stacks only, and `queryprof export --format label-history` says what was under which
-label: each of perf's samples finds the one that was in force. Skipped where perf may not record.
+"""perf records only stacks, and `queryprof export --format label-history` lists which labels were in force when: each
+of perf's samples gets the right label. Skipped if perf may not record.
 
 usage: test_perf.py QUERYPROF PROGRAM [unittest arguments]"""
 

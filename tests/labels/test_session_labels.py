@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A connection's own labels, and those in the comments of its statements, as SQL has them.
+"""A connection's own labels and those in its statements' comments, in SQL.
 
 usage: test_session_labels.py LIBRARY [unittest arguments]"""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that hang say where: to import this is enough for a stack of each thread, twice before ctest's time is over."""
+"""Importing this makes a test that hangs print the stack of each thread, twice before ctest's time limit."""
 
 import contextlib
 import faulthandler

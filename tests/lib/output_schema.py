@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what a command printed with --format json is what docs/output.schema.json says. Without python3-jsonschema, nothing
-is checked; tools/setup installs it."""
+"""Checks the output of --format json against docs/output.schema.json. Without python3-jsonschema, which tools/setup
+installs, nothing is checked."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs under `queryprof record` and reads what it left.
+"""Runs programs under `queryprof record` and reads the recording.
 
 The command is the first argument of every test program here."""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of the npm package, under node:test: each limit kept and exceeded, in an example each.
+"""The limits of the npm package, under node:test: for each limit an example that keeps it and one that exceeds it.
 
     test_node.py SOURCE_DIR LIBRARY NODE...
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of the Python package, and its plugin for pytest: each limit kept and exceeded, in an example each.
+"""The limits of the Python package and its pytest plugin: for each limit an example that keeps it and one that exceeds
+it.
 
     test_python.py SOURCE_DIR LIBRARY
 """

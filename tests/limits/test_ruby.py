@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of the Ruby gem, and its assertion for minitest: each limit kept and exceeded, in an example each.
+"""The limits of the Ruby gem and its minitest assertion: for each limit an example that keeps it and one that exceeds
+it.
 
     test_ruby.py SOURCE_DIR LIBRARY
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that stay inside a query, and what `queryprof dump` and `top` show of them."""
+"""Programs that stay inside a query, and the output of `queryprof dump` and `top` for them."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What runs now, seen by `queryprof dump`: its statement, how long, why it waits, and for whom.
+"""`queryprof dump` shows what runs now: its statement, how long, why it waits, and for whom.
 
 usage: test_dump.py QUERYPROF [NODE]..."""
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that `queryprof dump` and `top` read is a stranger's: it may have any content, and change while it is read.
+"""The memory that `queryprof dump` and `top` read belongs to a stranger: it may have any content, and change while it
+is read.
 
 This process is the stranger: it has the name, the descriptors and the memory of a command that records itself.
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`queryprof top` in a terminal of any size: what it shows, its keys, and the terminal after every end.
+"""`queryprof top` in a terminal of any size: its screen, its keys, and the state of the terminal after every kind of
+end.
 
 usage: test_top.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`queryprof dump` of processes that nobody records: the query that runs now is named from outside.
+"""`queryprof dump` names the running query of processes that are not recorded.
 
 usage: test_unrecorded.py QUERYPROF STUCK WAITS [STATIC]: a host whose threads are inside queries; one that prints system calls
 that were interrupted; the first one with SQLite inside."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace file whose statement scans a table, and the server on its folder."""
+"""A trace file whose statement scans a table, and a server for its folder."""
 
 import contextlib
 import json

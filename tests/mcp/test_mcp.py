@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof mcp: a conversation to the letter (golden/conversation.txt; written anew with QUERYPROF_TEST_GOLDEN=write), and what
-a client may do wrong: messages, paths, SQL, and random bytes.
+"""queryprof mcp: an exact conversation (golden/conversation.txt; QUERYPROF_TEST_GOLDEN=write writes it), and clients'
+errors: messages, paths, SQL, and random bytes.
 
 usage: as tool.py"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof metrics by the rules of OpenMetrics 1.0, its numbers, and the names in the alerts.
+"""queryprof metrics: the rules of OpenMetrics 1.0, its numbers, and the names in the alerts.
 
 usage: as tool.py"""
 

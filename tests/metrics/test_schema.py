@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What commands print with --format json is what docs/output.schema.json says: every member, and no other. Skipped without
-python3-jsonschema.
+"""The output of --format json has exactly the members in docs/output.schema.json. Skipped without python3-jsonschema.
 
 usage: as tool.py"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of the program's own code while a query or a transaction of its thread is open, against what the program
-and exact clocks know of that time.
+"""Samples of the program's own code while its thread has an open query or transaction, compared with the program's and
+exact clocks.
 
 usage: test_outside.py QUERYPROF PROGRAM [unittest arguments]"""
 

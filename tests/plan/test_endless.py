@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that do not end, or fail: their statement has a plan, the time that has passed, and stands first, in the growing
-file and in that of a killed program.
+"""Runs that fail or do not end: their statement has a plan and the time that has passed, and is listed first, in a
+growing file and in that of a killed program.
 
 usage: test_endless.py QUERYPROF
 """

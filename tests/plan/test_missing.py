@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The reason why a statement has no plan: in the trace file, in `plan`, `report` and the last lines of `record`.
+"""The reason why a statement has no plan is in the trace file, in `plan`, in `report` and in the last lines of
+`record`.
 
 usage: test_missing.py QUERYPROF
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Opcodes and plans of the SQLite that is there: the nodes are those of EXPLAIN QUERY PLAN, the
-time of a function lies at the opcode and the node that call it, and the program notices nothing.
+"""Opcodes and plans of the installed SQLite: nodes equal those of EXPLAIN QUERY PLAN, a function's time is attributed
+to the opcode and the node that call it, and the program notices nothing.
 
 usage: test_plan.py LIBRARY QUERYPROF
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with another preload beside us: output, exit status and descriptors are as with that preload alone, the trace
-file is whole, and so is what was recorded before.
+"""Hosts with a preload of another tool: output, exit status and descriptors are the same as with that preload alone,
+and the trace file and the earlier recordings in it are whole.
 
 usage: test_preloads.py QUERYPROF LIBRARY HOST PRELOAD NODE NAME [all]
 

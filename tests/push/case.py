@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of push: COMMAND ROOT on the command line, a folder, made-up trace files, and push itself."""
+"""Shared by the tests of push: COMMAND ROOT on the command line, a folder, generated trace files, and push itself."""
 import os
 import sqlite3
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse's engine in this process, libchdb.so of npm's @chdb/lib-linux-x64-gnu, and an HTTP server before it."""
+"""ClickHouse's engine in this process, libchdb.so of npm's @chdb/lib-linux-x64-gnu, behind an HTTP server."""
 import ctypes
 import http.server
 import threading

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that takes what push sends, as ClickHouse with the tables of sql/clickhouse/tables.sql would,
-and in between drops, delays, cuts and repeats requests."""
+"""A server that accepts what push sends, like ClickHouse with the tables of sql/clickhouse/tables.sql, and that drops,
+delays, truncates and repeats some requests."""
 import http.server
 import os
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files whose content is made up: of one program on one host, growing by batches."""
+"""Generated trace files of one program on one host, which grow by batches."""
 import json
 import os
 import random

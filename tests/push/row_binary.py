@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse's format RowBinary and its compressed frames, read after their documentation."""
+"""A reader for ClickHouse's format RowBinary and its compressed frames, written from their documentation."""
 import struct
 
 

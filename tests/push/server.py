@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse servers of Debian's package, each in a folder of its own, on the loopback."""
+"""ClickHouse servers of Debian's package on the loopback, each in its own folder."""
 import atexit
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof push COMMAND ROOT [SCHEDULES]: each row arrives once in effect, whatever happens to requests and to
-push itself; and what users see."""
+"""queryprof push COMMAND ROOT [SCHEDULES]: each row arrives exactly once in effect, even if requests fail and push is
+killed; and the messages for users."""
 import json
 import os
 import random

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Under `record` the program carries hooks, a handler and a ring, and the command alone writes.
+"""Under `record` the program contains only hooks, a handler and a ring, and the command alone writes.
 
 usage: test_alone.py QUERYPROF HELD_READER: a library whose processes cannot read one environment"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exported stacks have the frames of the program in its own language, in place of its interpreter's.
+"""Exported stacks have the program's own frames in place of its interpreter's.
 
 usage: test_call_frames.py QUERYPROF NODE..."""
 

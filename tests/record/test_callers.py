@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a Python program called SQLite: file, line and function, as the program knows them itself.
+"""The file, line and function from which a Python program called SQLite equal those that the program reports.
 
 usage: test_callers.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a JavaScript program called SQLite: file, line and function, as V8's CallSite objects tell them.
+"""The file, line and function from which a JavaScript program called SQLite equal those of V8's CallSite objects.
 
 usage: test_callers_node.py QUERYPROF NPM NODE... [-- unittest arguments]
 

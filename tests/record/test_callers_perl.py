@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a Perl program called SQLite: file, line and function, as caller() tells them.
+"""The file, line and function from which a Perl program called SQLite equal those of caller().
 
 usage: test_callers_perl.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a PHP program called SQLite: file, line and function, as debug_backtrace() tells them.
+"""The file, line and function from which a PHP program called SQLite equal those of debug_backtrace().
 
 usage: test_callers_php.py QUERYPROF"""
 

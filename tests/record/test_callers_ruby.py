@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where a Ruby program called SQLite: file, line and function, as caller_locations() tells them.
+"""The file, line and function from which a Ruby program called SQLite equal those of caller_locations().
 
 usage: test_callers_ruby.py QUERYPROF"""
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that confine themselves by seccomp: their output and their end are as alone, and what is missing is said.
+"""Programs that confine themselves by seccomp: their output and their end are the same as alone, and what is missing is
+reported.
 
 usage: test_confined.py QUERYPROF CONFINED OWN_CALLS_H [TEST]...; QUERYPROF_TEST_ALL=1: the whole matrix"""
 

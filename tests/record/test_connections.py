@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What SQLite counts of a connection's page cache, against sqlite3_db_status() in the program, and who reads pages again.
+"""SQLite's counters of a connection's page cache, compared with sqlite3_db_status() in the program, and the connections
+that read pages repeatedly.
 
 usage: test_connections.py QUERYPROF HOST [unittest arguments]"""
 

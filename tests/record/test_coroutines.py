@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Coroutines of a language that switch inside an SQL function, under `queryprof record`: three statements
-are begun one inside the other's function, and end in another order. The host's results are what they are
-without queryprof, and each statement has its own samples.
+"""Coroutines of a language that switch inside an SQL function, under `queryprof record`: three statements begin one
+inside the other's function, and end in another order. The host's results are the same as without queryprof, and each
+statement has its own samples.
 
 usage: test_coroutines.py QUERYPROF NAME"""
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that may not write files, or small ones only, end as they do alone. Why they are not recorded is said.
+"""Programs that may write no files, or only small ones, end as they do alone. The command reports why they are not
+recorded.
 
 usage: test_file_size.py QUERYPROF"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program with one costly statement among twenty, in several languages: the first line of `queries` and of `report` is that
-statement, with why in words.
+"""A program with one costly statement among twenty, in several languages: the first line of `queries` and of `report`
+is that statement, with the reason in words.
 
 usage: test_first_lines.py QUERYPROF [unittest arguments]; node's hosts are those in QUERYPROF_TEST_NPM, or in the node_modules
 folder that tools/static-hosts --install makes."""

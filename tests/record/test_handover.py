@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each process hands its ring over to the command, wherever it runs, and whatever the kernel refuses it.
+"""Each process hands its ring over to the command, in any namespace or root, and in spite of refused system calls.
 
 usage: test_handover.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One interpreter under `queryprof record`: how each comes to its SQLite differs.
+"""One interpreter under `queryprof record`. Each loads SQLite in a different way.
 
 usage: test_interpreters.py QUERYPROF NAME"""
 

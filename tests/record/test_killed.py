@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are killed, or leave by a bare system call, under `queryprof record`: what
-they had committed is in the file, once.
+"""Processes under `queryprof record` that are killed, or end by a bare system call: the file has what they had
+committed, once.
 
 usage: test_killed.py QUERYPROF KILLED: a program that runs queries until it is killed
 

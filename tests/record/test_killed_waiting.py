@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is killed while it waits leaves the time that it waited, for what, and whose lock it was.
+"""If a process is killed while it waits, the file has how long it waited, for what, and whose lock it was.
 
     test_killed_waiting.py QUERYPROF"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that may have few descriptors, or little memory: they end as they do alone, and what is lost is said.
+"""Programs with few descriptors or little memory end as they do alone, and losses are reported.
 
 usage: test_limited.py QUERYPROF"""
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The losses, and why, are in the file, in the last line of `queryprof record`, and in the
-head of a report.
+"""Losses and their reasons are in the file, in the last line of `queryprof record`, and at the head of a report.
 
 usage: test_losses.py QUERYPROF"""
 

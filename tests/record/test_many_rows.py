@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Of a run with many rows not each one is measured. Its time is that of the program's own clocks, within the error that is
-stated; what was long is found, whichever row it was in, or between which ones.
+"""Not every row of a run with many rows is measured. Its time equals that of the program's own clocks within the stated
+error, and long times are found in any row and between any two.
 
 usage: test_many_rows.py QUERYPROF MANY_ROWS"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `queryprof record` when there is nothing to record, or it cannot.
+"""The messages of `queryprof record` if nothing was or can be recorded.
 
 usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_FORK END_AT_NEW_FILE: programs with a copy of SQLite
 of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The oldest SQLite that is followed, 3.15, which Debian's SQLCipher is: an encrypted database, recorded
-and with the extension loaded.
+"""The oldest supported SQLite, 3.15, in the form of Debian's SQLCipher: an encrypted database, recorded and with the
+extension loaded.
 
 usage: test_old.py QUERYPROF"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs at other addresses, and processes of one family, in one trace file: a stack that
-is the same is one row, a module one as well.
+"""Runs at other addresses, and several processes of one family, in one trace file: equal stacks and modules are one
+row.
 
 usage: test_one_file.py QUERYPROF"""
 

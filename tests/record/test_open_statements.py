@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are never finalized: how many, of how many texts, and their memory against sqlite3_db_status().
+"""Statements that are never finalized: how many, with how many texts, and their memory compared with
+sqlite3_db_status().
 
 usage: test_open_statements.py QUERYPROF HOST [unittest arguments]"""
 

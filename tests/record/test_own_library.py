@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded programs that load libqueryprof.so themselves: one recorder follows them, whichever came first.
+"""Recorded programs that load libqueryprof.so themselves: only one recorder follows them, whichever was loaded first.
 
 usage: test_own_library.py QUERYPROF PLUGIN: a library that is linked with libqueryprof.so"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts and means are those of all runs: by plan, by the label of a comment, by cause. Samples hit the long and the
-interrupted runs, and what they cannot have seen is said.
+"""Counts and means cover all runs: by plan, by the label in a comment, by cause. Samples hit long and interrupted runs,
+and the output marks what they cannot cover.
 
 usage: test_parts.py QUERYPROF"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with a sanitizer's shared run-time under `record`: they end as they do alone, are recorded, and what the
-sanitizer finds is what it finds alone.
+"""Programs with a sanitizer's shared run-time library under `record`: they end as they do alone, are recorded, and the
+sanitizer has the same findings.
 
 usage: test_sanitizers.py QUERYPROF OWN_OPTIONS PROGRAM..."""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands show of small programs under `record`.
+"""The commands' output for small programs that were recorded.
 
 usage: test_shown.py QUERYPROF"""
 

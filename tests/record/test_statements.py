@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every run counts: statement_stats has the runs that are too short for a line, and failed
-runs have lines however short they were. Times are those of the program's own clocks.
+"""Every run counts: statement_stats includes runs that are too short for a row, and each failed run has a row. Times
+equal those of the program's own clocks.
 
 usage: test_statements.py QUERYPROF SELECTS ROWS"""
 

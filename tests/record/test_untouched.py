@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Effects of `queryprof record` that the host could notice: none.
+"""`queryprof record` has no effects that the host could notice.
 
 usage: test_untouched.py QUERYPROF CLOSER: a program that closes before it finalizes"""
 

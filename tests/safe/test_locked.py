@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that the host program has locked: SQL reads them and changes none, on any
-connection, by no way."""
+"""Settings that the host program has locked: SQL can read them, but cannot change any, on any connection and in any
+way."""
 
 from library import *
 

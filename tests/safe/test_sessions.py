@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose queries a session sees: all of the process's, or its own when the host program
-says so. SQL cannot say otherwise."""
+"""Whose queries a session sees: all of the process's, or only its own if the host program decides so, which SQL cannot
+change."""
 
 from library import *
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A set-user-id program takes nothing from its caller's environment, and writes no file
-that the caller names."""
+"""A set-user-id program uses nothing from its caller's environment, and writes no file that the caller names."""
 
 import shutil
 

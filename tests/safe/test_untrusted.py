@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database file of another person, opened by a program with the extension: none
-of its views, triggers, columns, constraints and indexes reaches what is queryprof's,
-whatever trusted_schema says. The program's own SQL works."""
+"""A stranger's database file, opened by a program with the extension: its views, triggers, columns, constraints and
+indexes cannot use anything of queryprof's, whatever trusted_schema is. The program's own SQL can."""
 
 from library import *
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of threads that were inside of a trace when the process was gone, recorded by
-`queryprof record`.
+"""Spans of threads that were inside a trace when their process ended, recorded by `queryprof record`.
 
 usage: test_remains.py QUERYPROF PROGRAM [unittest arguments]"""
 

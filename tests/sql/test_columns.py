@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A column of a log stands in several files: the view in the schema, the virtual table, the reference, ClickHouse's
-table, and what push sends and pull reads. All of them are compared here.
+"""A column of a log is in several files: the view in the schema, the virtual table, the reference, ClickHouse's table,
+and the SQL of push and pull. Compares all of them.
 
 usage: test_columns.py LIBRARY"""
 

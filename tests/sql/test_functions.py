@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The SQL functions at their edges; what they make of real addresses is in tests/symbol.
+"""The SQL functions at their limits. tests/symbol tests their results for real addresses.
 
 usage: test_functions.py LIBRARY
 """

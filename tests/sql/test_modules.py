@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""system.modules: where the names and lines of what is mapped come from, and why not.
+"""system.modules shows where the names and lines of each module come from, or why they are missing.
 
 usage: test_modules.py LIBRARY
 """

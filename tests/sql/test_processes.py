@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.processes: the queries that run now, on whatever thread, and nothing of those
-that do not."""
+"""system.processes shows the queries that run now, on any thread, and no others."""
 
 import threading
 import time

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The `system` schema in every state that a connection can be in, and the host's
-databases, which it must leave as they are.
+"""The `system` schema in every state that a connection can have; the host's databases stay unchanged.
 
 usage: test_schema.py LIBRARY
 """

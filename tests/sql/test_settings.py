@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Settings by every way that SQL has: PRAGMA bare and with `system.`, UPDATE,
-set_setting(), in Python and in the shell.
+"""Settings in each way of SQL: PRAGMA with and without `system.`, UPDATE, set_setting(), in Python and in the shell.
 
 usage: test_settings.py LIBRARY
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.stack_trace: what each known thread does now."""
+"""system.stack_trace shows what each known thread does now."""
 
 import signal
 import threading

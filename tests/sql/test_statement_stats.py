@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""system.statement_stats: what this process counted until now.
+"""system.statement_stats shows what this process has counted so far.
 
 usage: test_statement_stats.py LIBRARY
 """

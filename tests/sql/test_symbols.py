@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.symbols: the functions of what is mapped, where traces have them."""
+"""system.symbols lists the functions of mapped modules at the addresses that stacks have."""
 
 from library import *
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables' columns, and that what is handed on to the store selects the rows that
-SQLite itself would.
+"""The tables' columns. Constraints that are passed on to the store select the same rows as SQLite itself would.
 
 usage: test_tables.py LIBRARY
 """

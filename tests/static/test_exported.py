@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that export the SQLite inside of them, however they call it and however they are loaded: under
-`queryprof record` every statement is seen, and seen once.
+"""Modules that export the SQLite inside them, however they call it and are loaded: under `queryprof record` every
+statement is seen exactly once.
 
 usage: test_exported.py QUERYPROF LOADS EXPORTING CLIENT PLUGIN ALONE MODULE...: a program that loads modules, and one that exports its
 own SQLite; a module that uses the shared SQLite, and one without any; a shared SQLite bound by -Bsymbolic-functions;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The example for node of docs/recipes.md, run as it stands there, where a node with node:sqlite is.
+"""Runs the example for node in docs/recipes.md unchanged, if there is a node with node:sqlite.
 
 usage: test_node.py QUERYPROF DOCUMENT NODE..."""
 

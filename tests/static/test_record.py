@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and modules with a SQLite inside, stripped, under `queryprof record`: every statement is
-seen once, under the thread and process that ran it, and the program does the same as without.
+"""Stripped programs and modules with SQLite inside, under `queryprof record`: every statement is seen once, with its
+thread and process, and the program behaves as without.
 
 usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE [HOST_OF_SQLITE_3_15]"""
 

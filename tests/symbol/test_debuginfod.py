@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debug files from a debuginfod server: a little one of our own that counts what it is
-asked, and a program that asks for names.
+"""Debug files from a small debuginfod server that counts its requests, and a program that looks names up.
 
 usage: test_debuginfod.py ASKING_PROGRAM FIXTURES
 """

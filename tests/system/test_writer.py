@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A preloaded library writes to descriptors of the process's in malloc(), fstat() and others, on whichever thread calls
-them (writer.c). None of that comes to the trace file: what is recorded and what was there before are whole.
+"""A preloaded library writes to descriptors of the process in malloc(), fstat() and other functions, on any thread that
+calls them (writer.c). None of that reaches the trace file: the recording and earlier ones are whole.
 
 usage: test_writer.py QUERYPROF WRITER"""
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files of this version and of earlier ones: read as they were, and upgraded by the first process that writes to them.
+"""Trace files of this version and of earlier ones: they are read unchanged, and upgraded by the first process that
+writes to them.
 
 VERSION.sql is a recording of an application in that version of the format, and VERSION.json what is in it. Both are never changed: raise
 the version, and add the two files of the new one. QUERYPROF_TEST_GOLDEN=write writes VERSION.json where there is none.

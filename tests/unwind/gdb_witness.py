@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdb as the second witness: unwinds the same stacks by its own means.
+"""gdb as an independent witness: it unwinds the same stacks by its own code.
 
 Run by gdb, which runs a program with witness.c preloaded:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits of a recorded host in sqlite3_mutex_enter() that it calls itself: the host's clock against the trace file.
+"""A recorded host calls sqlite3_mutex_enter() itself: its waits by its own clock, compared with the trace file.
 
 usage: test_by_hand.py COMMAND HOST"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who held a lock, and for how long: holders in other processes, and locks that SQLite refuses at once.
+"""Who held a lock, and for how long: holders in other processes, and locks that SQLite refuses immediately.
 
     test_holders.py QUERYPROF"""
 

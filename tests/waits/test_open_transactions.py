@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions that have a row before they end, or never end: a write transaction, and a cursor that is not reset.
+"""Transactions that get a row before they end, or never end: a write transaction, and a cursor that is not reset.
 
     test_open_transactions.py QUERYPROF"""
 

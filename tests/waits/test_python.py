@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waits in Debian's python3, a program that is not position independent and takes the addresses of
-functions that it and SQLite call: fsync() and fdatasync() are hooked in both, and each reaches the
-real one.
+"""Waits in Debian's python3, a program that is not position independent and takes the addresses of functions that both
+it and SQLite call. fsync() and fdatasync() are hooked in both, and each call reaches the real function.
 
     test_python.py LIBRARY"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Why a statement was refused a lock: what stood in its way, and what avoids it.
+"""Why a statement was refused a lock, and how to avoid that.
 
     test_refusals.py QUERYPROF"""
 

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of Python that run SQL inside a statement's step: on another connection, which
-keeps its statements to step them again, on the same one, and Python's own tests of its sqlite3
-module.
+"""Python functions that run SQL inside a statement's step: on another connection, which keeps its statements to step
+them again, and on the same one. Also Python's own tests of its sqlite3 module.
 
     test_nested.py QUERYPROF LIBRARY"""
 
