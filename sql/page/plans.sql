@@ -5,7 +5,7 @@
 SELECT statement, plan, runs, seen, node, parent,
        CASE WHEN :no_text IS NULL OR detail LIKE 'USE TEMP B-TREE FOR %' OR detail GLOB '(*' THEN detail
             ELSE substr(detail, 1, instr(detail || ' ', ' ') - 1) END AS detail,
-       iif(:no_text, '', compared) AS compared, round(ns / 1e6, 3) AS self_ms, round(sqrt(square) / 1e6, 3) AS error_ms, loops, rows
+       iif(:no_text OR detail LIKE '% VIRTUAL TABLE INDEX %', '', compared) AS compared, round(ns / 1e6, 3) AS self_ms, round(sqrt(square) / 1e6, 3) AS error_ms, loops, rows
 FROM temp.page_plans
 WHERE statement IN (SELECT printf('%016x', hash) FROM temp.lines) AND (node > 0 OR ns > 0)
 ORDER BY rowid;

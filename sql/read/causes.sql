@@ -144,13 +144,13 @@ triggers AS MATERIALIZED (
 	WHERE x.normalized_query_hash IN (SELECT hash FROM temp.lines) AND (n.detail LIKE 'TRIGGER %' OR n.detail = 'FOREIGN KEY ACTION')
 	UNION
 	SELECT t.hash, t.program, n.node, t.what FROM triggers AS t JOIN plan_nodes AS n ON n.program = t.program AND n.parent = t.node),
--- Virtual tables do work outside the nodes that the plan names.
+-- Virtual tables do work outside the nodes that the plan names. compared: the module, if it is not SQLite's own.
 worked AS MATERIALIZED (
 	SELECT * FROM triggers
 	UNION
 	SELECT x.normalized_query_hash, g.id, n.node,
 	       CASE WHEN n.detail LIKE 'MODIFY %' THEN 'changes of virtual tables ' || substr(n.detail, length('MODIFY VIRTUAL TABLE ') + 1)
-	            ELSE coalesce(name || ' (' || virtualWords(n.detail) || ')', 'virtual table ' || name) END
+	            ELSE coalesce(name || ' (' || coalesce(nullif(n.compared, ''), virtualWords(n.detail)) || ')', 'virtual table ' || name) END
 	FROM statements AS x JOIN programs AS g ON g.statement = x.id
 	JOIN (SELECT *, substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name
 	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)) AS n ON n.program = g.id

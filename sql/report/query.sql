@@ -17,7 +17,7 @@ scans AS MATERIALIZED (
 	SELECT DISTINCT substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name,
 	       substr(compared, 1, instr(compared || '; ', '; ') - 1) AS columns
 	FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM plan_nodes)
-	WHERE program IN (SELECT program FROM programs) AND detail LIKE 'SCAN %'
+	WHERE program IN (SELECT program FROM programs) AND detail LIKE 'SCAN %' AND detail NOT LIKE '% VIRTUAL TABLE INDEX %'
 	  AND compared NOT LIKE 'in expressions: %' AND compared NOT LIKE '%; index % is not searched: %' AND compared <> ''),
 unfinished AS MATERIALIZED (
 	SELECT id, query_id, statement FROM queries CROSS JOIN temp.selected USING (id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans are read where the host does not notice: of statements with tables of the host's modules none is, of
- * those with SQLite's own modules it is, and none on another connection that has come to be at the same
+ * Plans are read where the host does not notice: the host's modules are not called for that, and a module in
+ * allocated memory stays as it is; and no plan is read on another connection that has come to be at the same
  * address.
  *
  *   plan_strangers LIBRARY
@@ -114,20 +114,14 @@ static int rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *id)
 	return SQLITE_OK;
 }
 
-static const sqlite3_module module = {
-	.xCreate = connect_table,
-	.xConnect = connect_table,
-	.xBestIndex = best_index,
-	.xDisconnect = disconnect_table,
-	.xDestroy = disconnect_table,
-	.xOpen = open_cursor,
-	.xClose = close_cursor,
-	.xFilter = filter,
-	.xNext = next_row,
-	.xEof = is_at_end,
-	.xColumn = column,
-	.xRowid = rowid,
-};
+#define METHODS                                                                                              \
+	{                                                                                                    \
+		.xCreate = connect_table, .xConnect = connect_table, .xBestIndex = best_index,               \
+		.xDisconnect = disconnect_table, .xDestroy = disconnect_table, .xOpen = open_cursor,         \
+		.xClose = close_cursor, .xFilter = filter, .xNext = next_row, .xEof = is_at_end,             \
+		.xColumn = column, .xRowid = rowid,                                                          \
+	}
+static const sqlite3_module module = METHODS, module_as_made = METHODS;
 
 /* --- the host ------------------------------------------------------------------------------------ */
 
@@ -187,11 +181,16 @@ static void run_until(sqlite3 *db, const char *name, const char *sql)
 {
 	const long long before = metric(db, name);
 	sqlite3_stmt *stmt;
-	int once = asked;
+	int once = 0;
 
-	must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK, sql);
-	sqlite3_finalize(stmt);
-	once = asked - once;
+	/* The plan may be read after the first of the two. */
+	for (int i = 0; i < 2; i++) {
+		asked = 0;
+		must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK, sql);
+		sqlite3_finalize(stmt);
+		must(!i || asked == once, sql);
+		once = asked;
+	}
 	for (int i = 0; i < TRIES; i++) {
 		asked = 0;
 		ask(db, "%s /* %d */", sql, i);
@@ -206,7 +205,13 @@ static void run_until(sqlite3 *db, const char *name, const char *sql)
 
 static void check_tables(sqlite3 *db)
 {
+	sqlite3_module *copy = malloc(sizeof(*copy));
+
 	ask(db, "CREATE VIRTUAL TABLE s USING stranger");
+	must(copy != NULL, "memory");
+	*copy = module_as_made;
+	must(sqlite3_create_module(db, "allocated", copy, NULL) == SQLITE_OK, "module");
+	ask(db, "CREATE VIRTUAL TABLE m USING allocated");
 	ask(db, "CREATE VIRTUAL TABLE words USING fts5(a)");
 	ask(db, "CREATE TABLE t(a); CREATE TABLE u(a)");
 	ask(db, "INSERT INTO words VALUES ('x'); INSERT INTO t VALUES (1)");
@@ -214,9 +219,10 @@ static void check_tables(sqlite3 *db)
 	run_until(db, "plans_read", "SELECT burn(a) FROM t");
 	run_until(db, "plans_read", "SELECT burn(1) FROM words WHERE words MATCH 'x'");
 	run_until(db, "plans_read", "SELECT burn(value) FROM json_each('[1]')");
-	run_until(db, "plans_of_foreign_tables", "SELECT burn(a) FROM s");
-	run_until(db, "plans_of_foreign_tables", "SELECT a FROM t WHERE a IN (SELECT burn(a) FROM s)");
-	run_until(db, "plans_of_foreign_tables", "UPDATE t SET a = 1");
+	run_until(db, "plans_read", "SELECT burn(a) FROM s");
+	run_until(db, "plans_read", "SELECT a FROM t WHERE a IN (SELECT burn(a) FROM s)");
+	run_until(db, "plans_read", "UPDATE t SET a = 1");
+	run_until(db, "plans_of_unknown_modules", "SELECT burn(a) FROM m");
 	must(metric(db, "plans_different") == 0, "plans_different");
 }
 

@@ -22,6 +22,8 @@ static bool write_fts5(FILE *to, long flags, const char *code)
 
 	if (!*code || flags & ~(FTS5_BY_RANK | FTS5_BY_ROWID | FTS5_DESCENDING))
 		return false;
+	if (*code >= '0' && *code <= '9')
+		return false;
 	for (const char *at = code; *at; at++)
 		if (!strchr("MrLG=<>0123456789", *at))
 			return false;
@@ -58,10 +60,9 @@ static bool write_rtree(FILE *to, long number, const char *code)
 
 bool virtual_index_write(FILE *to, const char *detail)
 {
-	static const char mark[] = " VIRTUAL TABLE INDEX ";
-	const char *at = strstr(detail, mark);
+	const char *at = strstr(detail, VIRTUAL_INDEX);
 	char *end = NULL;
-	const long number = at ? strtol(at + strlen(mark), &end, 10) : 0;
+	const long number = at ? strtol(at + strlen(VIRTUAL_INDEX), &end, 10) : 0;
 
 	if (!at || *end != ':')
 		return false;

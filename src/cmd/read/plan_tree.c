@@ -212,6 +212,10 @@ static void write_mark(FILE *to, const struct tree *tree, const struct node *nod
 	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
 	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
 
+	if (strstr(node->detail, VIRTUAL_INDEX) && *node->compared) {
+		fputs(node->compared, to); /* the module, if it is not SQLite's own */
+		return;
+	}
 	if (virtual_index_write(to, node->detail))
 		return;
 	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {

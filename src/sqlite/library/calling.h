@@ -22,6 +22,7 @@ struct host_library;
 struct lock_file;
 struct orphan_walk;
 struct bytecode_due;
+struct module_record;
 struct run;
 
 /* One call, as the code finds it that runs inside. */
@@ -60,6 +61,7 @@ struct calling {
 	struct run *event_run; /* begun by the thread's newest event of a trace callback */
 	struct lock_refusal refused;
 	struct bytecode_due *due;           /* see bytecode.h */
+	struct module_record *modules;      /* see module_calls.h */
 	struct orphan_walk *walk;           /* see orphans.c */
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */

@@ -536,16 +536,18 @@ static bool learn(const struct host_library *library, const struct thread *threa
 		if (is_found)
 			opcode_names_find(found->names, learning->names, library);
 		callbacks_find(&found->callbacks, learning->api, learning->db);
+		found->modules = module_list_find(learning->api, learning->db);
 		found->scan_status =
 			(scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "
-	          "counters %u, authorizer %u, progress %u",
+	          "counters %u, authorizer %u, progress %u, modules %u",
 	          library->name, (unsigned long)found->locations.start, (unsigned long)found->locations.end,
 	          found->locations.op_bytes, found->locations.a_op, found->locations.n_op,
 	          found->locations.frame, found->locations.frame_parent, found->locations.frame_pc,
-	          found->counters, found->callbacks.authorizer.at, found->callbacks.progress.at);
+	          found->counters, found->callbacks.authorizer.at, found->callbacks.progress.at,
+	          found->modules);
 	host_api(library)->close(learning->db);
 	free(learning);
 	return is_found;

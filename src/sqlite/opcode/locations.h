@@ -16,6 +16,7 @@
 #include "sqlite/library/host.h"
 #include "sqlite/opcode/names.h"
 #include "sqlite/library/callbacks.h"
+#include "sqlite/library/module_list.h"
 
 /* An opcode in memory. */
 struct opcode_bytes {
@@ -33,6 +34,7 @@ typedef int scan_status_function(sqlite3_stmt *stmt, int loop, int what, void *t
 struct opcode_library {
 	struct opcode_locations locations;
 	struct callback_locations callbacks;
+	uint32_t modules;  /* in a connection: its list of modules; 0: not known */
 	uint32_t counters; /* in the statement: sqlite3_stmt_status() by its numbers; 0: not known */
 	uint32_t calls;    /* of the library's that were checked */
 	scan_status_function *scan_status;      /* NULL: it does not count loops */

@@ -13,6 +13,7 @@
 #include "handover/shared_ring.h"
 #include "handover/storing.h"
 #include "sqlite/plan/columns.h"
+#include "sqlite/plan/module_methods.h"
 #include "sqlite/plan/plan.h"
 #include "sqlite/plan/publish.h"
 #include "sqlite/plan/virtual_tables.h"
@@ -30,6 +31,10 @@ struct bytecode_due {
 	uint32_t session; /* its number, because another connection may get this address */
 	char *text;
 	struct bytecode_copy bytecodes;
+	/* What modules answered when SQLite planned it, which is used instead of calling them; NULL: not
+	 * known, and not needed. */
+	const struct module_record *answers;
+	struct hash filters; /* virtual_filters_hash() */
 };
 
 /* Bytecode that was published, or is due: for the trace file that was open, when so many losses and removals
@@ -154,6 +159,8 @@ static bool hash_opcodes(struct hash *hash, const struct opcode_library *library
 		const struct opcode_bytes *opcode = opcode_at(library, opcodes, i);
 
 		hash_word(hash, (uint64_t)(uint32_t)opcode->p2 << 32 | (uint32_t)opcode->p3);
+		if (library->names[opcode->opcode][0] == 'V')
+			virtual_filter_hash(hash, library, opcodes, i);
 		calls |= opcode_calls(library, opcode);
 	}
 	return calls;
@@ -218,6 +225,7 @@ struct subject {
 	bool has_called;
 	uint64_t layout;
 	struct hash text_hash, bytecode, key;
+	const struct module_record *answers; /* recorded while it was prepared, NULL: none */
 };
 
 static void hash_bytecode(struct subject *of)
@@ -275,11 +283,14 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 static struct bytecode_due *make_due(struct subject *of)
 {
 	const struct session *session = of->session;
+	bool needs_answers = false;
 	struct bytecode_due *due;
 
 	if (!of->reason)
 		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
-		                                  of->number);
+		                                  of->number, &needs_answers);
+	if (!of->reason && needs_answers && !of->answers)
+		of->reason = PLAN_FOREIGN_TABLE;
 	due = of->reason ? NULL : malloc(sizeof(*due));
 	if (!due) {
 		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;
@@ -291,7 +302,10 @@ static struct bytecode_due *make_due(struct subject *of)
 		                      .library = session->library,
 		                      .stmt = of->stmt,
 		                      .db = session->db,
-		                      .session = session->number };
+		                      .session = session->number,
+		                      .answers = of->answers };
+	if (of->answers)
+		due->filters = virtual_filters_hash(of->opcodes_of, of->opcodes, of->number);
 	if (bytecode_copy_read(&due->bytecodes, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
 	    (due->text = strdup(of->text)))
 		return due;
@@ -359,7 +373,26 @@ static enum bytecode_counter callback_of(const struct opcode_library *library, c
 	return BYTECODE_READ;
 }
 
-static void read_plan(const struct bytecode_due *due, const struct opcode_library *library)
+/* Whether SQLite asked the modules what it had asked before, and got the answers with which the statement
+ * runs. */
+static bool is_answered(const struct bytecode_due *due, const struct opcode_library *library,
+                        const struct module_replay *replay, const sqlite3_stmt *explained)
+{
+	struct hash filters;
+	const void *opcodes;
+	uint32_t count;
+
+	if (!due->answers)
+		return !replay->is_failed;
+	opcodes = opcode_bytecode(library, explained, &count);
+	filters = virtual_filters_hash(library, opcodes, count);
+	return !replay->is_failed && filters.first == due->filters.first &&
+	       filters.second == due->filters.second;
+}
+
+/* With `replay` in use. */
+static void read_plan(const struct bytecode_due *due, const struct opcode_library *library,
+                      const struct module_replay *replay)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
 	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
@@ -371,11 +404,15 @@ static void read_plan(const struct bytecode_due *due, const struct opcode_librar
 	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
 	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
 		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
+		if (reason == PLAN_DIFFERENT && !is_answered(due, library, replay, explained))
+			reason = PLAN_FOREIGN_DIFFERENT;
 		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->bytecodes)) {
 			reason = BYTECODE_READ;
 			plan_columns_name(&plan, library, api, due->db, due->text);
 			for (size_t i = 0; i < plan.called.count; i++)
 				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
+			if (due->answers)
+				virtual_modules_name(&plan, due->library);
 			if (publish_bytecode(&(struct published_bytecode){ due->bytecode, due->layout,
 			                                                   due->text, due->library->name },
 			                     &plan))
@@ -401,6 +438,8 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 {
 	const sqlite3_api_routines *api = host_api(due->library);
 	sqlite3_mutex *mutex = api->db_mutex(due->db);
+	const struct module_record none = { .library = due->library };
+	struct module_replay replay;
 	enum bytecode_counter reason;
 	struct call quiet;
 
@@ -409,10 +448,18 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 	reason = callback_of(library, due->db); /* before the error, which the callback may have made */
 	if (!reason && has_error(due, subject))
 		reason = PLAN_ERROR_IN_USE;
-	if (reason)
+	if (!reason && !module_methods_hold())
+		reason = PLAN_NOT_REACHED;
+	if (reason) {
 		refuse_due(due, reason);
-	else
-		read_plan(due, library);
+	} else {
+		/* Also without answers, because SQLite asks the module of a table that it leaves out of a
+		 * join. */
+		module_replay_begin(&replay, due->answers ? due->answers : &none);
+		read_plan(due, library, &replay);
+		module_replay_end();
+		module_methods_release();
+	}
 	api->mutex_leave(mutex);
 	call_leave(&quiet);
 }
@@ -510,26 +557,28 @@ static bool is_decided(struct hash key)
 }
 
 /* Returns true if it was never met and may be read now; it is noted then. Its opcodes are looked at last. The
- * answer for a key is the same from then on. */
+ * answer for a key is the same from then on. With answers of modules this is the only moment: later the host
+ * may have registered other modules. */
 static bool is_early(const struct subject *of)
 {
+	const bool has_calls = of->answers && of->answers->calls.count;
 	uint8_t *alike;
 	bool is_new;
 
 	lock_acquire(&lock);
-	is_new = !hash_table_find(&known, of->key) && early_count < EARLY_MAX;
+	is_new = (has_calls || !hash_table_find(&known, of->key)) && early_count < EARLY_MAX;
 	lock_release(&lock);
 	if (!is_new)
 		return false;
 	alike = &early_alike[(of->layout >> 32) % EARLY_SHAPES];
 	lock_acquire(&lock);
-	is_new = *alike < EARLY_MAX_ALIKE;
+	is_new = has_calls || *alike < EARLY_MAX_ALIKE;
 	lock_release(&lock);
 	if (!is_new || is_reported(of->opcodes_of, of->opcodes, of->number, of->text) || !note(of->key))
 		return false;
 	lock_acquire(&lock);
 	early_count++;
-	++*alike;
+	*alike += *alike < EARLY_MAX_ALIKE;
 	lock_release(&lock);
 	return true;
 }
@@ -538,7 +587,11 @@ static bool is_early(const struct subject *of)
 static uint64_t read_early(struct subject *of)
 {
 	const uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct bytecode_due *due = make_due(of);
+	const bool is_held = of->answers && module_methods_hold();
+	struct bytecode_due *due;
+
+	of->answers = is_held ? of->answers : NULL;
+	due = make_due(of);
 
 	if (due)
 		read_now(due, of->opcodes_of, NULL);
@@ -546,11 +599,14 @@ static uint64_t read_early(struct subject *of)
 		refuse_subject(of);
 	if (due)
 		free_due(due);
+	if (is_held)
+		module_methods_release();
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 }
 
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
-                       struct fast_clock *clock, struct statement_name *name)
+                       struct fast_clock *clock, struct statement_name *name,
+                       const struct module_record *answers)
 {
 	const uint64_t began = clock->newest;
 	const bool is_paid = is_affordable(began);
@@ -560,6 +616,7 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 
 	if (!find_bytecode(&of, session, stmt, name->text, !is_paid))
 		return;
+	of.answers = answers;
 	name->text_hash = of.text_hash;
 	name->layout = of.layout;
 	if (of.reason || (of.has_called && !is_paid))

@@ -6,8 +6,8 @@
  * (plan.h) at the next moment at which the host cannot notice that its connection prepares a
  * statement: when its next call sets the connection's error code anyway. That statement is never
  * stepped: no lock, no I/O, no transaction and no count. No code of the host runs, because
- * connections with an authorizer or a progress handler are skipped, and so are statements with
- * virtual tables of the host (virtual_tables.h).
+ * connections with an authorizer or a progress handler are skipped, and modules of the host's virtual
+ * tables are not called (module_calls.h).
  */
 #pragma once
 
@@ -17,15 +17,18 @@
 #include "sqlite/library/calling.h"
 #include "sqlite/session/session.h"
 
+struct module_record;
+
 /* A run of the statement has ended, with samples. The hash of its bytecode, 0: not known. */
 uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
 
 /* The host has just prepared this statement, in a quiet call. Sets start->bytecode and its
  * opcodes, 0: not known, and the layout and the hash of the name's text. The plan of new bytecode is read
  * immediately, so that a run that never ends, or fails, has one. `clock`: the thread's, which was read at the
- * end of the preparation. */
+ * end of the preparation. `answers`: see module_record_end(). */
 void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, struct run_start *start,
-                       struct fast_clock *clock, struct statement_name *name);
+                       struct fast_clock *clock, struct statement_name *name,
+                       const struct module_record *answers);
 
 /* Of the statement's bytecode, without the parts that change with the schema and with literals:
  * two plans have two layouts, and a plan keeps its layout as long as its tables and indexes keep

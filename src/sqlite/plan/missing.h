@@ -8,8 +8,12 @@
 #define PLANS_MISSING(REASON)                                                                                \
 	REASON(PLAN_NOT_REACHED, "plans_not_reached", false,                                                 \
 	       "the process ended before it made a call in which queryprof could read the plan unnoticed")   \
-	REASON(PLAN_FOREIGN_TABLE, "plans_of_foreign_tables", true,                                          \
-	       "the statement uses a virtual table of the program or of an extension")                       \
+	REASON(PLAN_FOREIGN_TABLE, "plans_of_foreign_tables", false,                                         \
+	       "queryprof did not see the module of a virtual table answer when the statement was prepared") \
+	REASON(PLAN_FOREIGN_MODULE, "plans_of_unknown_modules", false,                                       \
+	       "the statement uses a virtual table whose module is in allocated memory")                     \
+	REASON(PLAN_FOREIGN_DIFFERENT, "plans_of_other_answers", true,                                       \
+	       "SQLite would not ask the module of a virtual table again what it asked before")              \
 	REASON(PLAN_AUTHORIZER, "plans_behind_authorizers", false, "the connection has an authorizer")       \
 	REASON(PLAN_PROGRESS_HANDLER, "plans_behind_progress_handlers", false,                               \
 	       "the connection has a progress handler")                                                      \

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/plan/virtual_tables.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "handler/unwind/stack_copy.h"
+#include "sqlite/library/module_list.h"
 #include "sqlite/plan/bytecode_copy.h"
+#include "sqlite/plan/mapping.h"
+#include "sqlite/plan/module_methods.h"
 
 #define CALLED_MAX 64
 
-/* SQLite's structures of a virtual table and of its module; none of it is
- * public, and none of it has changed since 3.7. Two ways lead from a table to the module's functions, and
- * they must meet: nothing else is taken for one. */
+/* SQLite's structure of a virtual table; not public, and not changed since 3.7. Two ways lead from a table to
+ * the module's functions, and they must meet: nothing else is taken for one. */
 struct table_in_memory {
 	const sqlite3 *db;
-	const void *module;
-	const void *table; /* a sqlite3_vtab, which is public */
-};
-
-struct module_in_memory {
-	const sqlite3_module *functions;
-	const char *name;
+	const void *module; /* a struct registered_module */
+	const void *table;  /* a sqlite3_vtab, which is public */
 };
 
 struct walk {
@@ -29,26 +27,12 @@ struct walk {
 	const sqlite3 *db;
 	const void *called[CALLED_MAX]; /* the programs that were walked, as one may call itself */
 	uint32_t called_count;
+	bool needs_record;
 	enum bytecode_counter reason; /* why it ended early */
 };
 
-/* A program that has SQLite inside, or an extension, has its own modules in the same image. */
-static bool is_own_name(const char *name)
-{
-	static const char *const names[] = { "bytecode",      "dbstat",     "fts3",      "fts3tokenize",
-		                             "fts4",          "fts4aux",    "fts5",      "fts5vocab",
-		                             "geopoly",       "json_each",  "json_tree", "jsonb_each",
-		                             "jsonb_tree",    "rtree",      "rtree_i32", "sqlite_stmt",
-		                             "sqlite_dbpage", "tables_used" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return !strncmp(name, "pragma_", strlen("pragma_"));
-}
-
 /* The table that P4 leads to. `name`: of its module. False: it is no table. */
-static bool read_table(const void *p4, struct table_in_memory *in_memory, struct module_in_memory *module,
+static bool read_table(const void *p4, struct table_in_memory *in_memory, struct registered_module *module,
                        char name[VIRTUAL_MODULE_MAX])
 {
 	sqlite3_vtab table;
@@ -64,22 +48,36 @@ static bool read_table(const void *p4, struct table_in_memory *in_memory, struct
 	return true;
 }
 
-static bool is_own(const struct walk *walk, const void *p4)
+static bool is_own(const struct host_library *library, const struct registered_module *module,
+                   const char *name)
+{
+	return host_is_within(library, module->functions) && module_is_own_name(name);
+}
+
+static enum bytecode_counter check_table(struct walk *walk, const void *p4)
 {
 	struct table_in_memory in_memory;
-	struct module_in_memory module;
+	struct registered_module module;
 	char name[VIRTUAL_MODULE_MAX];
 
-	return read_table(p4, &in_memory, &module, name) && in_memory.db == walk->db &&
-	       host_is_within(walk->library, module.functions) && is_own_name(name);
+	if (!read_table(p4, &in_memory, &module, name) || in_memory.db != walk->db)
+		return PLAN_FOREIGN_MODULE;
+	if (is_own(walk->library, &module, name))
+		return BYTECODE_READ;
+	if (!module_is_followed(module.functions)) {
+		module_methods_look_again();
+		return PLAN_FOREIGN_MODULE;
+	}
+	walk->needs_record = true;
+	return BYTECODE_READ;
 }
 
 bool virtual_table_module(const void *p4, char name[VIRTUAL_MODULE_MAX])
 {
 	struct table_in_memory in_memory;
-	struct module_in_memory module;
+	struct registered_module module;
 
-	return read_table(p4, &in_memory, &module, name) && is_own_name(name);
+	return read_table(p4, &in_memory, &module, name);
 }
 
 static bool end(struct walk *walk, enum bytecode_counter reason)
@@ -119,9 +117,11 @@ static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t coun
 		if (opcode_calls(walk->opcodes, opcode)) {
 			if (!walk_called(walk, opcode))
 				return false;
-		} else if ((!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) &&
-		           !is_own(walk, opcode->p4)) {
-			return end(walk, PLAN_FOREIGN_TABLE);
+		} else if (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) {
+			const enum bytecode_counter reason = check_table(walk, opcode->p4);
+
+			if (reason)
+				return end(walk, reason);
 		}
 	}
 	return true;
@@ -129,10 +129,82 @@ static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t coun
 
 enum bytecode_counter virtual_tables_check(const struct host_library *library,
                                            const struct opcode_library *opcodes, const sqlite3 *db,
-                                           const void *bytecode, uint32_t count)
+                                           const void *bytecode, uint32_t count, bool *needs_record)
 {
 	struct walk walk = { .library = library, .opcodes = opcodes, .db = db };
 
 	walk_bytecode(&walk, bytecode, count);
+	*needs_record = walk.needs_record;
 	return walk.reason;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+static void name_module(struct plan *plan, const struct host_library *library,
+                        const struct plan_opcode *filter, const struct plan_opcode *open)
+{
+	struct table_in_memory in_memory;
+	struct registered_module module;
+	char name[VIRTUAL_MODULE_MAX], text[VIRTUAL_MODULE_MAX + sizeof("module ")];
+
+	if (!read_table(open->bytes.p4, &in_memory, &module, name) || is_own(library, &module, name))
+		return;
+	snprintf(text, sizeof(text), "module %s", name);
+	for (size_t i = 0; i < plan->nodes.count; i++)
+		if (plan->nodes.items[i].id == filter->node)
+			plan_copy_text(plan->nodes.items[i].compared, sizeof(plan->nodes.items[i].compared),
+			               text);
+}
+
+void virtual_modules_name(struct plan *plan, const struct host_library *library)
+{
+	for (size_t i = 0; i < plan->opcodes.count; i++)
+		for (size_t j = 0; !strcmp(plan->opcodes.items[i].name, "VFilter") && j < i; j++)
+			if (!strcmp(plan->opcodes.items[j].name, "VOpen") &&
+			    plan->opcodes.items[j].bytes.p1 == plan->opcodes.items[i].bytes.p1)
+				name_module(plan, library, &plan->opcodes.items[i], &plan->opcodes.items[j]);
+	for (size_t i = 0; i < plan->called.count; i++)
+		virtual_modules_name(&plan->called.items[i], library);
+}
+
+/* --- what they are asked for ------------------------------------------------------------------- */
+
+#define FILTER_TEXT_MAX 2000
+
+void virtual_filter_hash(struct hash *hash, const struct opcode_library *opcodes, const void *bytecode,
+                         uint32_t at)
+{
+	const struct opcode_bytes *filter = opcode_at(opcodes, bytecode, at);
+	char text[FILTER_TEXT_MAX];
+	size_t size = 0;
+
+	if (strcmp(opcodes->names[filter->opcode], "VFilter") != 0)
+		return;
+	/* Integer for the number, Integer for the number of arguments, VFilter. */
+	hash_word(hash, at >= 2 ? (uint32_t)opcode_at(opcodes, bytecode, at - 2)->p1 : 0);
+	if (filter->p4 && stack_copy_text(filter->p4, text, sizeof(text), &size))
+		hash_word(hash, hash_bytes(text, size).first);
+}
+
+static void hash_filters(struct hash *hash, const struct opcode_library *opcodes, const void *bytecode,
+                         uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		virtual_filter_hash(hash, opcodes, bytecode, i);
+}
+
+struct hash virtual_filters_hash(const struct opcode_library *opcodes, const void *bytecode, uint32_t count)
+{
+	struct hash hash = hash_begin(0);
+
+	hash_filters(&hash, opcodes, bytecode, count);
+	for (uint32_t i = 0, size; i < count; i++)
+		if (opcode_calls(opcodes, opcode_at(opcodes, bytecode, i))) {
+			void *called = bytecode_copy_called(opcodes, opcode_at(opcodes, bytecode, i), &size);
+
+			if (called)
+				hash_filters(&hash, opcodes, called, size);
+			free(called);
+		}
+	return hash_end(hash);
 }

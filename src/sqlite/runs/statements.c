@@ -6,6 +6,7 @@
 #include "sqlite/locks/transactions.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
+#include "sqlite/plan/module_methods.h"
 #include "sqlite/runs/open_statements.h"
 #include "sqlite/runs/session_life.h"
 
@@ -387,10 +388,13 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 		session_leave_private(session);
 	else if (prepare->run)
 		lock(prepare, db);
+	if (prepare->run)
+		module_methods_prepare(session, prepare->call.calling);
 }
 
 static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 {
+	const struct module_record *answers = module_record_end(calling_current);
 	struct thread *thread = sampler_thread();
 	struct run *run = prepare->run;
 	bool is_worth_logging;
@@ -409,7 +413,8 @@ static void end_prepare(struct run_call *prepare, int rc, sqlite3_stmt *stmt)
 			                       .database = run->session->database,
 			                       .database_hash = run->session->database_hash };
 
-		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock, &name);
+		bytecode_prepared(run->session, stmt, &run->query.counts.start, &thread->clock, &name,
+		                  answers);
 		runs_name(run, &name);
 	}
 	if (is_worth_logging) {

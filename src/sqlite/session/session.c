@@ -221,6 +221,7 @@ static void fill(struct session *session, sqlite3 *db, char *database, bool reco
 	__atomic_store_n(&session->watched, false, __ATOMIC_RELAXED);
 	session->newest_look = (struct newest_look){ OPEN_STATEMENTS_MIN, 0 };
 	page_cache_reset(&session->page_cache);
+	memset(&session->modules, 0, sizeof(session->modules));
 	session->private_runs = 0;
 	session->has_kept = false;
 	session->biased.is_inside = false;

@@ -66,6 +66,11 @@ struct session {
 		uint32_t recorded;      /* statements that were open at the newest record */
 	} newest_look;
 	struct page_cache page_cache;
+	/* The newest look at the connection's modules, see sqlite/plan/module_methods.h. */
+	struct {
+		const void *first;
+		uint32_t count, version;
+	} modules;
 };
 
 /* The session of a connection, NULL if it has none. Lock-free. The caller ensures that the

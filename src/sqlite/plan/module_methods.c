@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sqlite/plan/module_methods.h"
+
+#include <string.h>
+
+#include "base/lock.h"
+#include "handler/unwind/stack_copy.h"
+#include "hook/hook.h"
+
+/* Loading and unloading an extension again and again takes another number each time. */
+#define MODULES_MAX 48
+#define LOOKS_AGAIN_MAX 100
+
+LOCK_DEFINE(lock, LOCK_MODULE_METHODS, .at_fork = LOCK_LEFT);
+
+/* A module, and the methods that it had. Written once, before a slot leads here. */
+static struct module_methods {
+	const sqlite3_module *functions; /* NULL: none */
+	best_index_function *best_index;
+	find_function_function *find_function;
+} modules[MODULES_MAX];
+
+uint32_t module_methods_version;
+bool module_methods_are_followed;
+
+/* How many plans are being read; -1: methods are being put back. */
+static int held; /* atomic */
+
+bool module_is_own_name(const char *name)
+{
+	static const char *const names[] = { "bytecode",      "dbstat",     "fts3",      "fts3tokenize",
+		                             "fts4",          "fts4aux",    "fts5",      "fts5vocab",
+		                             "geopoly",       "json_each",  "json_tree", "jsonb_each",
+		                             "jsonb_tree",    "rtree",      "rtree_i32", "sqlite_stmt",
+		                             "sqlite_dbpage", "tables_used" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "pragma_", strlen("pragma_"));
+}
+
+/* --- the replacements ------------------------------------------------------------------------- */
+
+#define EACH(METHOD)                                                                                         \
+	METHOD(0)                                                                                            \
+	METHOD(1)                                                                                            \
+	METHOD(2)                                                                                            \
+	METHOD(3)                                                                                            \
+	METHOD(4)                                                                                            \
+	METHOD(5)                                                                                            \
+	METHOD(6)                                                                                            \
+	METHOD(7)                                                                                            \
+	METHOD(8)                                                                                            \
+	METHOD(9)                                                                                            \
+	METHOD(10)                                                                                           \
+	METHOD(11)                                                                                           \
+	METHOD(12)                                                                                           \
+	METHOD(13)                                                                                           \
+	METHOD(14)                                                                                           \
+	METHOD(15)                                                                                           \
+	METHOD(16)                                                                                           \
+	METHOD(17)                                                                                           \
+	METHOD(18)                                                                                           \
+	METHOD(19)                                                                                           \
+	METHOD(20)                                                                                           \
+	METHOD(21)                                                                                           \
+	METHOD(22)                                                                                           \
+	METHOD(23)                                                                                           \
+	METHOD(24)                                                                                           \
+	METHOD(25)                                                                                           \
+	METHOD(26)                                                                                           \
+	METHOD(27)                                                                                           \
+	METHOD(28)                                                                                           \
+	METHOD(29)                                                                                           \
+	METHOD(30)                                                                                           \
+	METHOD(31)                                                                                           \
+	METHOD(32)                                                                                           \
+	METHOD(33)                                                                                           \
+	METHOD(34)                                                                                           \
+	METHOD(35)                                                                                           \
+	METHOD(36)                                                                                           \
+	METHOD(37)                                                                                           \
+	METHOD(38)                                                                                           \
+	METHOD(39)                                                                                           \
+	METHOD(40)                                                                                           \
+	METHOD(41)                                                                                           \
+	METHOD(42)                                                                                           \
+	METHOD(43)                                                                                           \
+	METHOD(44)                                                                                           \
+	METHOD(45)                                                                                           \
+	METHOD(46)                                                                                           \
+	METHOD(47)
+
+/* Each knows its module's own methods, because a table's module may be a copy, or not known to SQLite. */
+#define METHODS(number)                                                                                      \
+	static int queryprof_best_index_##number(sqlite3_vtab *table, sqlite3_index_info *info)              \
+	{                                                                                                    \
+		return module_calls_best_index(number, modules[number].best_index, table, info);             \
+	}                                                                                                    \
+	static int queryprof_find_function_##number(sqlite3_vtab *table, int argc, const char *name,         \
+	                                            module_function **function, void **context)              \
+	{                                                                                                    \
+		return module_calls_find_function(number, modules[number].find_function, table, argc, name,  \
+		                                  function, context);                                        \
+	}
+EACH(METHODS)
+
+#define BEST_INDEX(number) queryprof_best_index_##number,
+#define FIND_FUNCTION(number) queryprof_find_function_##number,
+static best_index_function *const best_index[] = { EACH(BEST_INDEX) };
+static find_function_function *const find_function[] = { EACH(FIND_FUNCTION) };
+_Static_assert(sizeof(best_index) / sizeof(*best_index) == MODULES_MAX, "one for each module");
+
+static int number_of(best_index_function *function)
+{
+	for (int i = 0; i < MODULES_MAX; i++)
+		if (function == best_index[i])
+			return i;
+	return -1;
+}
+
+static bool is_replaced(const sqlite3_module *functions, int number)
+{
+	return number >= 0 && functions->xBestIndex == best_index[number] &&
+	       (!functions->xFindFunction || functions->xFindFunction == find_function[number]);
+}
+
+bool module_is_followed(const sqlite3_module *functions)
+{
+	return is_replaced(functions, number_of(functions->xBestIndex));
+}
+
+/* All that is replaced in a module. Returns the number. */
+#define SLOTS 2
+static int slots_of(const sqlite3_module *functions, best_index_function *best, find_function_function *find,
+                    struct hook_slot slots[SLOTS])
+{
+	slots[0] = (struct hook_slot){ (void **)(uintptr_t)&functions->xBestIndex, (void *)best };
+	slots[1] = (struct hook_slot){ (void **)(uintptr_t)&functions->xFindFunction, (void *)find };
+	return functions->xFindFunction ? 2 : 1;
+}
+
+/* A module of the same address whose methods are neither those that were read nor the replacements is another
+ * one: its library was unloaded, and the replacements of the earlier one remain as they are. */
+static bool is_it(const struct module_methods *module, int number, const sqlite3_module *functions)
+{
+	return module->functions == functions &&
+	       (functions->xBestIndex == module->best_index || functions->xBestIndex == best_index[number]) &&
+	       (functions->xFindFunction == module->find_function ||
+	        functions->xFindFunction == find_function[number]);
+}
+
+static bool is_last(int number)
+{
+	return number + 1 == MODULES_MAX || !modules[number + 1].functions;
+}
+
+static void replace(const sqlite3_module *functions)
+{
+	struct hook_slot slots[SLOTS];
+	int i = 0;
+
+	while (i < MODULES_MAX && modules[i].functions && !is_it(&modules[i], i, functions))
+		i++;
+	if (i == MODULES_MAX)
+		return;
+	if (!modules[i].functions) {
+		if (!functions->xBestIndex || number_of(functions->xBestIndex) >= 0)
+			return;
+		modules[i].best_index = functions->xBestIndex;
+		modules[i].find_function = functions->xFindFunction;
+		/* After the methods, also for the child of a fork. */
+		__atomic_store_n(&modules[i].functions, functions, __ATOMIC_RELEASE);
+	}
+	if (is_replaced(functions, i))
+		return;
+	hook_try_set(slots, slots_of(functions, best_index[i], find_function[i], slots));
+	if (is_replaced(functions, i))
+		__atomic_store_n(&module_methods_are_followed, true, __ATOMIC_RELAXED);
+	else if (functions->xBestIndex == modules[i].best_index &&
+	         functions->xFindFunction == modules[i].find_function && is_last(i))
+		modules[i].functions = NULL; /* it is in memory that cannot be replaced; no slot leads here */
+}
+
+/* --- looking for modules ---------------------------------------------------------------------- */
+
+static bool is_foreign(const struct host_library *library, const struct registered_module *module)
+{
+	static const char *const ours[] = { "queryprof", "system." };
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		if (!strncmp(module->name, ours[i], strlen(ours[i])))
+			return false;
+	return !host_is_within(library, module->functions) || !module_is_own_name(module->name);
+}
+
+void module_methods_look(struct session *session)
+{
+	const sqlite3_api_routines *api = host_api(session->library);
+	const struct opcode_library *library = opcode_library(session->library);
+	const uint32_t version = __atomic_load_n(&module_methods_version, __ATOMIC_RELAXED);
+	sqlite3_mutex *mutex = api->db_mutex(session->db);
+	struct module_list now;
+
+	/* Another thread may register a module meanwhile, which no wrapper sees. */
+	api->mutex_enter(mutex);
+	now = module_list_of(session->db, library->modules);
+	lock_acquire(&lock);
+	for (const struct module_element *at = now.first; at; at = at->next)
+		if (at->module->functions && is_foreign(session->library, at->module))
+			replace(at->module->functions);
+	lock_release(&lock);
+	session->modules.first = now.first;
+	session->modules.count = now.count;
+	session->modules.version = version;
+	api->mutex_leave(mutex);
+}
+
+void module_methods_look_again(void)
+{
+	static uint32_t count; /* atomic */
+
+	if (__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED) < LOOKS_AGAIN_MAX)
+		__atomic_add_fetch(&module_methods_version, 1, __ATOMIC_RELAXED);
+}
+
+/* --- putting them back ------------------------------------------------------------------------ */
+
+bool module_methods_hold(void)
+{
+	int count = __atomic_load_n(&held, __ATOMIC_RELAXED);
+
+	/* Acquire and release: the slots are read in between. */
+	while (count >= 0)
+		if (__atomic_compare_exchange_n(&held, &count, count + 1, true, __ATOMIC_ACQUIRE,
+		                                __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void module_methods_release(void)
+{
+	__atomic_sub_fetch(&held, 1, __ATOMIC_RELEASE);
+}
+
+/* Only where they are still the replacements. The module's object may have gone, so its memory is read with
+ * care. */
+static void restore(int number)
+{
+	const struct module_methods *module = &modules[number];
+	struct hook_slot slots[SLOTS];
+	sqlite3_module now;
+
+	if (!stack_copy_part((uintptr_t)module->functions, &now, offsetof(sqlite3_module, xRename)) ||
+	    !is_replaced(&now, number))
+		return;
+	slots_of(&now, module->best_index, module->find_function, slots);
+	slots[0].at = (void **)(uintptr_t)&module->functions->xBestIndex;
+	slots[1].at = (void **)(uintptr_t)&module->functions->xFindFunction;
+	hook_try_set(slots, now.xFindFunction ? 2 : 1);
+}
+
+void module_methods_restore(void)
+{
+	int none = 0;
+
+	/* A plan that is being read needs them; the replacements do nothing otherwise. */
+	if (!__atomic_compare_exchange_n(&held, &none, -1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	lock_acquire(&lock);
+	for (int i = 0; i < MODULES_MAX && modules[i].functions; i++)
+		restore(i);
+	lock_release(&lock);
+	__atomic_add_fetch(&module_methods_version, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&held, 0, __ATOMIC_RELEASE);
+}
