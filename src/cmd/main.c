@@ -38,6 +38,8 @@ static int run_command(const struct command *command, int argc, char **argv)
 		signal(SIGPIPE, SIG_DFL);
 		memory_limit_set();
 	}
+	if (command->reads_file)
+		large_pages_use();
 	if (command->pages)
 		pager_begin();
 	return command_run(command, argc, argv);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/ui/limits.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -31,6 +35,31 @@ void memory_limit_lift(void)
 {
 	if (is_set)
 		setrlimit(RLIMIT_DATA, &before);
+}
+
+#define LARGE_PAGE (UINT64_C(2) << 20)
+#define HEAP_BYTES (256 << 20) /* of addresses; memory is used when it is written */
+#define BLOCK_BYTES (32 << 20) /* larger ones are mapped separately, so growing does not copy them */
+
+void large_pages_use(void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	mallopt(M_ARENA_MAX, 1); /* the helper thread's tables, too */
+	mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES);
+	mallopt(M_TRIM_THRESHOLD, INT32_MAX);
+	/* The heap grows to its size in one step, because the kernel does not extend a range with large
+	 * pages. If it refuses, the heap grows in small steps as usual. */
+	const uintptr_t first = ((uintptr_t)sbrk(0) + LARGE_PAGE - 1) & -LARGE_PAGE;
+
+	mallopt(M_TOP_PAD, HEAP_BYTES);
+	void *volatile block = malloc(LARGE_PAGE); /* volatile: the compiler keeps the call */
+	free(block);
+	mallopt(M_TOP_PAD, 1 << 20);
+	const uintptr_t end = (uintptr_t)sbrk(0) & -LARGE_PAGE;
+
+	if (first < end)
+		madvise((void *)first, end - first, MADV_HUGEPAGE);
+#endif
 }
 
 #define STACK_BYTES (8u << 20)

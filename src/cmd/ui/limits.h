@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's limits for this process.
+ * What the kernel gives this process: its limits, and the size of its pages.
  */
 #pragma once
 
@@ -10,6 +10,10 @@ void memory_limit_set(void);
 
 /* Restores the limit for another program that this process starts or becomes. */
 void memory_limit_lift(void);
+
+/* Lets the heap use large pages, for a command that reads millions of samples: its hash tables miss the
+ * processor's table of pages, and each small page costs a fault. */
+void large_pages_use(void);
 
 /* Reading debug information overflows a stack that is limited to a few hundred KiB (`ulimit -s`). Runs the
  * function with a stack that is large enough: on a new thread if the first one's is too small. Later threads
