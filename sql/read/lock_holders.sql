@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements that kept other statements waiting for database locks, ordered by the time of these waits. open_ms,
 -- outside_ms: of the holder's longest transaction. doing: what the program did in outside_ms: CPU time by exact clocks, waits
--- and functions by samples (query_profiler_outside). The function is the program's own function nearest to the leaf, or else
--- the leaf. holder: the program, if its connection is in the file.
+-- and functions by samples (query_profiler_outside; see stackPlace()). holder: the program, if its connection is in the file.
 WITH waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
 	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside, t.id AS id
@@ -36,8 +35,8 @@ outside AS MATERIALIZED (
 functions AS MATERIALIZED (
 	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS at
-	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, coalesce(stackCaller(trace), substr(leaf, 1, instr(leaf || char(10), char(10)) - 1)) AS place
-	      FROM outside AS o LEFT JOIN (SELECT stacks.id AS stack, trace, stackFunctions(trace, NULL) AS leaf FROM stacks) USING (stack)
+	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, stackPlace(trace) AS place
+	      FROM outside AS o LEFT JOIN stacks AS k ON k.id = stack
 	      GROUP BY o.id, cause, place)
 	GROUP BY id, cause, function),
 parts AS MATERIALIZED (

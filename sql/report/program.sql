@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Where the program's own time went while the selected queries, or any transactions, were open: by what it did, and
--- the function of the program nearest to the leaf, or the leaf if none is the program's. share: of its line's
--- `where`. line: the place of the call or of the code. :limit. After report/frames.sql.
+-- the function (see stackPlace()). share: of its line's `where`. line: the place of the call or of the code. :limit.
+-- After report/frames.sql.
 WITH functions AS MATERIALIZED (
-	SELECT stack_id, coalesce(caller, substr(leaf, 1, instr(leaf || char(10), char(10)) - 1)) AS function
-	FROM (SELECT stack_id, stackFunctions(stack_id, NULL) AS leaf FROM (SELECT DISTINCT stack_id FROM temp.report_program))
-	JOIN temp.report_shapes USING (stack_id)),
+	SELECT stack_id, stackPlace(stack_id) AS function FROM (SELECT DISTINCT stack_id FROM temp.report_program)),
 sums AS MATERIALIZED (
 	SELECT is_rows, iif(trace_type = 'ProgramCPU', 'on CPU', (SELECT name FROM wait_causes WHERE cause = wait & 255)) AS what,
 	       coalesce(function, '') AS place, sum(value) AS value

@@ -48,7 +48,7 @@ class Command(Tool):
         plain = {name for name, in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")}
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
         listed = re.search(r"^Functions: (.*?)\n\n", self.output("sql", "--help"), re.MULTILINE | re.DOTALL)[1]
-        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackfunctions", "stackmodules", "stackphase", "takepages", "takerow",
+        self.assertEqual(set(known) - plain - {"set_setting", "get_setting", "set_label", "stackfunctions", "stackmodules", "stackphase", "stackplace", "takepages", "takerow",
                           "stackowners", "stackcaller", "stackshape", "filename", "duration", "oneline", "virtualwords", "withoutfolders"},
                          {name.lower() for name in re.split(r",\s+", listed)})
 

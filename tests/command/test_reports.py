@@ -270,6 +270,26 @@ Top stacks, leaf first, by CPU time
         self.assertIn("unfinished", self.output("report", self.trace))
         self.assertNotIn("unfinished", self.output("report", path))
 
+    def test_that_the_program_outside_is_never_queryprof(self):
+        """Neither frame is the program's own: the interpreter's is shown, and never the wrapper that it called."""
+        path = os.path.join(self.folder, "outside.trace")
+        shutil.copy(self.trace, path)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 1, 'ProgramCPU', 1000000, 1)")
+            for number, module, name in ((7, "libqueryprof-recorder.so", "queryprof_step_0"), (8, "libpython3.11.so.1.0", "PyEval_Eval")):
+                base = number << 40
+                db.execute("INSERT INTO modules VALUES (?, ?, '/usr/lib/' || ?, 4096, 0, ?, 4096, 0)", (number, "%040x" % number, module, base))
+                db.execute("INSERT INTO names (id, name) VALUES (?, ?)", (number, name))
+                db.execute("INSERT INTO frames VALUES (?, 0, 0, ?2, ?2, 0, 0)", (base + 100, number))
+            db.executemany("INSERT INTO stacks VALUES (?, 0, 1, ?)", (
+                (11, f"[{(7 << 40) + 100},{(8 << 40) + 100}]"), (12, f"[{(7 << 40) + 100}]")))
+            db.execute("UPDATE samples SET series = 9, stack = iif(stack = 1, 11, 12) WHERE query = 1")
+            db.commit()
+        out = self.output("report", path)
+        self.assertRegex(out, r"\nbetween rows .* on CPU +PyEval_Eval *\n")
+        self.assertRegex(out, r"\nbetween rows .* on CPU +\(not known\) *\n")
+        self.assertNotIn("queryprof_step_0", out[out.index("outside SQLite"):])
+
     def test_that_a_holder_without_a_connection_has_no_program(self):
         """The kernel named the process, which was forked from a recorded one and became another program."""
         path = os.path.join(self.folder, "became.trace")

@@ -355,21 +355,50 @@ static bool find_caller(void *context, struct known_line *known)
 	return true;
 }
 
+static bool find_leaf(void *context, struct known_line *known)
+{
+	struct known_line **leaf = context;
+
+	if (!*leaf && strncmp(known->module, "libqueryprof", 12) != 0)
+		*leaf = known;
+	return true;
+}
+
+/* Without a source line if it is not the program's. */
+static void set_place(sqlite3_context *context, struct known_line *known)
+{
+	const struct export_line *line = known->line;
+	const bool has_line = line->line > 0 && is_of_program(known);
+	char *text =
+		sqlite3_mprintf(has_line ? "%s\n%s:%d" : "%s\n", line->function, file_name(line), line->line);
+
+	sqlite3_result_text(context, text, -1, sqlite3_free);
+}
+
 static void stack_caller(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	struct known_line *caller = NULL;
 	int code = each_line(sqlite3_user_data(context), argv[0], find_caller, &caller);
 
 	(void)argc;
-	if (code) {
+	if (code)
 		set_error(context, code);
-	} else if (caller) {
-		char *text =
-			sqlite3_mprintf(caller->line->line > 0 ? "%s\n%s:%d" : "%s\n", caller->line->function,
-		                        file_name(caller->line), caller->line->line);
+	else if (caller)
+		set_place(context, caller);
+}
 
-		sqlite3_result_text(context, text, -1, sqlite3_free);
-	}
+static void stack_place(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+	struct known_line *place = NULL;
+	int code = each_line(sqlite3_user_data(context), argv[0], find_caller, &place);
+
+	(void)argc;
+	if (!code && !place)
+		code = each_line(sqlite3_user_data(context), argv[0], find_leaf, &place);
+	if (code)
+		set_error(context, code);
+	else if (place)
+		set_place(context, place);
 }
 
 static bool add_phase(void *context, struct known_line *known)
@@ -573,7 +602,8 @@ static const struct {
 } functions[] = {
 	{ "stackFunctions", 2, stack_functions }, { "stackModules", 1, stack_modules },
 	{ "stackOwners", 1, stack_owners },       { "stackCaller", 1, stack_caller },
-	{ "stackShape", 2, stack_shape },         { "stackPhase", 1, stack_phase },
+	{ "stackPlace", 1, stack_place },         { "stackShape", 2, stack_shape },
+	{ "stackPhase", 1, stack_phase },
 };
 
 void stack_frames_end(struct stack_frames *frames)

@@ -9,9 +9,10 @@
  * after all, the line ends with the source line: (file.c:12). Inlined functions come before the one that
  * contains them. stackModules(stack), stackOwners(stack): the module of each, and 1 for the program's own,
  * else 0. stackCaller(stack): the program's function nearest to the leaf, and in the next line its source
- * line or nothing. stackShape(stack, full): a number that identifies the text of stackFunctions() until the
- * file is closed. stackPhase(stack): -2 with sqlite3_prepare…() on it, else -3 with a function that resets or
- * finalizes statements, else -1.
+ * line or nothing. stackPlace(stack): the same, or without such a function the one nearest to the leaf that
+ * is not queryprof's. stackShape(stack, full): a number that identifies the text of stackFunctions() until
+ * the file is closed. stackPhase(stack): -2 with sqlite3_prepare…() on it, else -3 with a function that
+ * resets or finalizes statements, else -1.
  *
  * The virtual table temp.report_functions sums up the table temp.report_stacks (stack_id, samples, value,
  * square) by function: self_… of stacks whose leaf is the function, total_… of all stacks with it, each
