@@ -12,10 +12,10 @@
 static const char *const modules[] = {
 	"libqueryprof*", "libsqlite3*",   "libsqlcipher*", "_sqlite3*.so", "sqlite3*.so", "pdo_sqlite*",
 	"SQLite.so",     "libtclsqlite*", "*.node",        "ld-linux*",    "libc.so*",    "libc-*.so",
-	"libm.so*",      "libpthread*",   "libstdc++*",    "libgcc_s*",    "libuv*",      "python[23]*",
-	"libpython*",    "php*",          "libphp*",       "ruby*",        "libruby*",    "perl*",
-	"libperl*",      "tclsh*",        "libtcl*",       "sqlite3",      "node",        "bun",
-	"deno",          "nodejs",        "libnode*",      "[[]vdso]",
+	"libm.so*",      "libcrypto.so*", "libpthread*",   "libstdc++*",   "libgcc_s*",   "libuv*",
+	"python[23]*",   "libpython*",    "php*",          "libphp*",      "ruby*",       "libruby*",
+	"perl*",         "libperl*",      "tclsh*",        "libtcl*",      "sqlite3",     "node",
+	"bun",           "deno",          "nodejs",        "libnode*",     "[[]vdso]",
 };
 
 /* Patterns of functions. */
