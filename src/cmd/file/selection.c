@@ -145,56 +145,49 @@ char *selection_complete_id(sqlite3 *db, const char *path, const struct id_kind 
 	return NULL;
 }
 
-/* When the file's first and last runs began. */
-static void find_bases(sqlite3 *db, struct moment_bases *bases)
+const char *selection_time(struct time_text *to, const char *given, const struct moment_bases *bases)
 {
+	int64_t ns;
+
+	if (!given || !(bases ? moment_parse(given, bases, &ns) : moment_parse_duration(given, &ns)))
+		return NULL;
+	snprintf(to->text, sizeof(to->text), "%lld", (long long)ns);
+	return to->text;
+}
+
+struct moment_bases selection_bases(sqlite3 *db, const char *sql)
+{
+	struct moment_bases bases = { 0 };
 	sqlite3_stmt *row = NULL;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	*bases = (struct moment_bases){ .now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec };
-	sqlite3_prepare_v2(
-		db,
-		"SELECT min(start_ns), max(start_ns) FROM (SELECT iif("
-		"query_start_ns, query_start_ns, first_ns) AS start_ns FROM queries WHERE id <> 0)",
-		-1, &row, NULL);
+	bases.now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	sqlite3_prepare_v2(db, sql, -1, &row, NULL);
 	if (row && sqlite3_step(row) == SQLITE_ROW) {
-		bases->start = sqlite3_column_int64(row, 0);
-		bases->end = sqlite3_column_int64(row, 1);
+		bases.start = sqlite3_column_int64(row, 0);
+		bases.end = sqlite3_column_int64(row, 1);
 	}
 	sqlite3_finalize(row);
-}
-
-/* The nanoseconds of an option as a parameter; NULL: not given. */
-static const char *number_text(char text[24], bool is_given, int64_t ns)
-{
-	snprintf(text, 24, "%lld", (long long)ns);
-	return is_given ? text : NULL;
+	return bases;
 }
 
 /* The options that must be parsed before SQL can compare with them. */
 struct resolved {
 	char *query, *statement; /* whole ids */
-	char since[24], until[24], min_duration[24];
 };
 
 static int select_runs(sqlite3 *db, const struct selection *one, const struct moment_bases *bases,
-                       struct resolved *resolved)
+                       const struct resolved *resolved)
 {
-	int64_t since = 0, until = 0, min_duration = 0;
-
-	/* selection_check() has checked that they can be parsed. */
-	const bool has_since = one->since && moment_parse(one->since, bases, &since),
-		   has_until = one->until && moment_parse(one->until, bases, &until),
-		   has_duration =
-			   one->min_duration && moment_parse_duration(one->min_duration, &min_duration);
+	struct time_text times[3];
 	const struct sql_parameter parameters[] = {
 		{ ":query_id", resolved->query },
 		{ ":statement", resolved->statement },
 		{ ":like", one->like },
-		{ ":since", number_text(resolved->since, has_since, since) },
-		{ ":until", number_text(resolved->until, has_until, until) },
-		{ ":min_duration", number_text(resolved->min_duration, has_duration, min_duration) },
+		{ ":since", selection_time(&times[0], one->since, bases) },
+		{ ":until", selection_time(&times[1], one->until, bases) },
+		{ ":min_duration", selection_time(&times[2], one->min_duration, NULL) },
 		{ ":failed", one->failed },
 		{ ":database", one->database },
 		{ ":process", one->process },
@@ -248,7 +241,9 @@ sqlite3 *selection_open(const char *path, const struct selection *one)
 	sqlite3 *db = trace_file_open(path);
 
 	if (db && (one->since || one->until))
-		find_bases(db, &bases);
+		bases = selection_bases(db, "SELECT min(start_ns), max(start_ns) FROM (SELECT iif("
+		                            "query_start_ns, query_start_ns, first_ns) AS start_ns FROM "
+		                            "queries WHERE id <> 0)");
 	if (db && selection_apply(db, path, one, &bases) != COMMAND_FINE) {
 		trace_file_close(db);
 		return NULL;

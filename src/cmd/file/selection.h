@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "cmd/line/command.h"
+#include "cmd/line/moment.h"
 
 /* The shared options; NULL: not given. */
 struct selection {
@@ -24,6 +25,16 @@ int selection_check(const char *command, const struct selection *one);
 
 /* The same for one time; NULL is valid. */
 int selection_check_time(const char *command, const char *option, const char *text);
+
+/* A time of an option as a parameter, in nanoseconds. NULL: not given. bases NULL: it is a duration. The
+ * options must be checked before. */
+struct time_text {
+	char text[24];
+};
+const char *selection_time(struct time_text *to, const char *given, const struct moment_bases *bases);
+
+/* `sql` returns the first and the last moment of what the times select. */
+struct moment_bases selection_bases(sqlite3 *db, const char *sql);
 
 /* The ids that the given text can mean: the id itself, or else all ids that begin with it. Two rows show that
  * it is ambiguous. */

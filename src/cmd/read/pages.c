@@ -2,16 +2,13 @@
 /*
  * queryprof pages: which tables and indexes cause the reads and writes of the storage.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
-#include "cmd/line/moment.h"
 #include "cmd/read/page_walk.h"
 #include "cmd/ui/terminal.h"
 #include "sql_pages.h"
@@ -83,46 +80,20 @@ static const struct rows *find_rows(void)
 
 /* --- what is selected --------------------------------------------------------------------------- */
 
-struct moment_text {
-	char text[24];
-};
-
-/* The time as a parameter; NULL: not given. check() has checked that it can be parsed. */
-static const char *read_moment(struct moment_text *to, const char *text, const struct moment_bases *bases)
-{
-	int64_t ns;
-
-	if (!text || !moment_parse(text, bases, &ns))
-		return NULL;
-	snprintf(to->text, sizeof(to->text), "%" PRId64, ns);
-	return to->text;
-}
-
-static struct moment_bases find_bases(sqlite3 *db)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (struct moment_bases){
-		.now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
-		.start = database_number(db, "SELECT min(timestamp_ns) FROM page_io", 0),
-		.end = database_number(db, "SELECT max(timestamp_ns) FROM page_io", 0),
-	};
-}
-
 /* Makes the tables that the files of sql/read/pages_*.sql read. */
 static int select_rows(sqlite3 *db, const char *path)
 {
 	const struct output quiet = { .table.is_bare = true };
-	const struct moment_bases bases = find_bases(db);
-	struct moment_text times[2];
+	const struct moment_bases bases =
+		selection_bases(db, "SELECT min(timestamp_ns), max(timestamp_ns) FROM page_io");
+	struct time_text times[2];
 	char *id = statement ? selection_complete_id(db, path, &selection_statement_ids, statement) : NULL;
 	const struct sql_parameter parameters[] = {
 		{ ":table", table },
 		{ ":database", database },
 		{ ":statement", id },
-		{ ":since", read_moment(&times[0], since, &bases) },
-		{ ":until", read_moment(&times[1], until, &bases) },
+		{ ":since", selection_time(&times[0], since, &bases) },
+		{ ":until", selection_time(&times[1], until, &bases) },
 		{ NULL, NULL },
 	};
 	int result = statement && !id ? COMMAND_FAILED : page_walk(db, walked);

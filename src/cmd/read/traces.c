@@ -2,16 +2,11 @@
 /*
  * queryprof traces: which requests were traced, and how long they took.
  */
-#include <stdio.h>
-#include <time.h>
-
 #include "cmd/file/run_sql.h"
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
-#include "cmd/line/moment.h"
 #include "sql_traces.h"
-#include "store/file/database.h"
 
 static const char *by, *limit, *like, *since, *until, *min_duration, *process, *format_name;
 
@@ -46,31 +41,6 @@ static int check(char **argv)
 		&(struct selection){ .since = since, .until = until, .min_duration = min_duration });
 }
 
-/* The nanoseconds of an option as a parameter; NULL: not given. bases NULL: a duration. */
-static const char *read_time(char text[24], const char *given, const struct moment_bases *bases)
-{
-	int64_t ns;
-
-	/* check() has checked that it can be parsed. */
-	if (!given || !(bases ? moment_parse(given, bases, &ns) : moment_parse_duration(given, &ns)))
-		return NULL;
-	snprintf(text, 24, "%lld", (long long)ns);
-	return text;
-}
-
-/* When the file's first and last traces began. */
-static struct moment_bases find_bases(sqlite3 *db)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (struct moment_bases){
-		.now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
-		.start = database_number(db, "SELECT min(start_ns) FROM span_batches", 0),
-		.end = database_number(db, "SELECT max(start_ns) FROM span_batches", 0),
-	};
-}
-
 static int print_traces(sqlite3 *db, char **argv)
 {
 	const struct output output = {
@@ -84,17 +54,18 @@ static int print_traces(sqlite3 *db, char **argv)
 		.table.folds_last = 2,
 		.table.unit = "ns",
 	};
-	const struct moment_bases bases = find_bases(db);
-	char first[24], last[24], least[24];
+	const struct moment_bases bases =
+		selection_bases(db, "SELECT min(start_ns), max(start_ns) FROM span_batches");
+	struct time_text times[3];
 
 	(void)argv;
 	const struct sql_parameter parameters[] = {
 		{ ":by", by },
 		{ ":limit", limit },
 		{ ":like", like },
-		{ ":since", read_time(first, since, &bases) },
-		{ ":until", read_time(last, until, &bases) },
-		{ ":min_duration", read_time(least, min_duration, NULL) },
+		{ ":since", selection_time(&times[0], since, &bases) },
+		{ ":until", selection_time(&times[1], until, &bases) },
+		{ ":min_duration", selection_time(&times[2], min_duration, NULL) },
 		{ ":process", process },
 		{ ":for_table", output.format == OUTPUT_TABLE ? "1" : NULL },
 		{ NULL, NULL },
