@@ -17,6 +17,7 @@
 #include "settings/settings.h"
 
 static const char *const periods[] = { "0", "100us", "1ms", "10ms", "100ms", NULL };
+static const char *const seconds[] = { "10s", "1min", "5min", NULL };
 static const char *const times[] = { "now", "today", "yesterday", "start+", "end-", NULL };
 static const char *const types[] = { "cpu", "wall", NULL }; /* in any file */
 static const char *const switches[] = { "0", "1", NULL };
@@ -130,6 +131,7 @@ static void offer_value(const struct command_option *option, const char *prefix,
 	case OPTION_CALLER: offer_rows(prefix, path, rows_of[option->kind]); break;
 	case OPTION_TIME: offer_all(prefix, times); break;
 	case OPTION_PERIOD: offer_all(prefix, periods); break;
+	case OPTION_SECONDS: offer_all(prefix, seconds); break;
 	case OPTION_SETTING: offer_settings(prefix, NULL); break;
 	case OPTION_TEXT:
 	case OPTION_NUMBER:

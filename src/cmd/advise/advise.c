@@ -2,8 +2,10 @@
 /*
  * queryprof advise: which indexes help, measured on private copies of the database.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cmd/advise/choose.h"
@@ -26,7 +28,7 @@ static const struct command_option options[] = {
 	COMMAND_OPTION(
 		"database", "DATABASE", OPTION_FILE, &database,
 		"the database on which the statements ran; it is copied, and nothing else is done with it"),
-	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &for_time, "how long to measure (default 1min)"),
+	COMMAND_OPTION("for", "TIME", OPTION_SECONDS, &for_time, "how long to measure (default 1min)"),
 	LIMIT_OPTION(&limit, "statements in the table at most (default 20)"),
 	PRIVATE_COPY_LIVE_OPTION(&live),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
@@ -225,6 +227,8 @@ static int run(int argc, char **argv)
 		complain("advise: --for %s; expected a time of at least 1s, such as 5min", for_time);
 		return COMMAND_MISUSED;
 	}
+	if (access(database, F_OK))
+		return complain("advise: %s: %s", database, strerror(errno));
 	result = workload_read(&workload, argv[0], database);
 	if (!result)
 		result = private_copies_make("advise", database, 2, live, &copies);

@@ -47,7 +47,7 @@ static const struct command_option options[] = {
 	[OPTION_PRAGMA] = COMMAND_OPTION(
 		"pragma", "NAME=VALUE", OPTION_TEXT, NULL,
 		"compare with this PRAGMA of the connection, such as cache_size=-65536; may be repeated"),
-	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &for_time, "how long to measure at most (default 10s)"),
+	COMMAND_OPTION("for", "TIME", OPTION_SECONDS, &for_time, "how long to measure at most (default 10s)"),
 	PRIVATE_COPY_LIVE_OPTION(&live),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },

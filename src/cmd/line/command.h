@@ -29,6 +29,7 @@ enum option_kind {
 	OPTION_TYPE,   /* of samples: cpu, wall, or another type in FILE */
 	OPTION_TIME,   /* see moment_parse() */
 	OPTION_PERIOD,
+	OPTION_SECONDS, /* a duration, mostly of seconds or minutes */
 	OPTION_SETTING, /* NAME=VALUE */
 	OPTION_FLAG,    /* no value */
 };

@@ -74,10 +74,15 @@ static bool is_number(const char *value)
 	return value[0] && strlen(value) < 18 && !value[strspn(value, "0123456789")];
 }
 
+static bool is_duration(const struct command_option *option)
+{
+	return option->kind == OPTION_PERIOD || option->kind == OPTION_SECONDS;
+}
+
 /* Settings are in nanoseconds. A user who writes a small number means another unit. */
 static bool lacks_unit(const struct command_option *option, const char *value)
 {
-	return option->kind == OPTION_PERIOD && is_number(value) && strlen(value) < 5 && atoi(value) > 0;
+	return is_duration(option) && is_number(value) && strlen(value) < 5 && atoi(value) > 0;
 }
 
 /* The checks of all commands. A command_result. */
@@ -88,11 +93,11 @@ static int check_value(const struct command *command, const struct command_optio
 	const bool is_time = unit > value && unit < value + 10 && *unit && !unit[strspn(unit, "usminhdw")];
 
 	if (lacks_unit(option, value)) {
-		complain("%s: --%s %s has no unit: --%s %sms?", command->name, option->name, value,
-		         option->name, value);
+		complain("%s: --%s %s has no unit: --%s %s%s?", command->name, option->name, value,
+		         option->name, value, option->kind == OPTION_SECONDS ? "s" : "ms");
 		return COMMAND_MISUSED;
 	}
-	if (option->kind == OPTION_PERIOD && strchr("0123456789", value[0]) && *value &&
+	if (is_duration(option) && strchr("0123456789", value[0]) && *value &&
 	    !strcmp(value + strspn(value, "0123456789."), "m")) {
 		const int digits = (int)(unit - value);
 

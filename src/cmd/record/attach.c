@@ -34,7 +34,7 @@
 static const char *time_limit, *whole_tree;
 
 static const struct command_option options[] = {
-	COMMAND_OPTION("for", "TIME", OPTION_PERIOD, &time_limit,
+	COMMAND_OPTION("for", "TIME", OPTION_SECONDS, &time_limit,
 	               "how long, such as 60s or 5min (default: until the process ends, or Ctrl-C)"),
 	COMMAND_FLAG("tree", &whole_tree,
 	             "also the processes that it has started or starts, and those that they start, if they "

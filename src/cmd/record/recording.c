@@ -17,6 +17,7 @@
 #include "cmd/file/replaced_file.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/http/http.h"
+#include "cmd/line/nearest.h"
 #include "cmd/record/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
@@ -69,7 +70,17 @@ static int set(const char *name, const char *value, const char *option)
 	char *error = NULL, *checked = NULL, variable[128];
 	int code;
 
-	if (setting && setting->is_for_one_statement) {
+	if (!setting) {
+		struct nearest nearest = { .word = name };
+
+		for (const struct setting *one = NULL; (one = settings_next(one));)
+			nearest_try(&nearest, one->name);
+		complain("%s: --setting %s: there is no such setting%s%s%s", recording_command, name,
+		         nearest.best[0] ? "; did you mean " : "; docs/sql-reference.md lists them",
+		         nearest.best, nearest.best[0] ? "?" : "");
+		return COMMAND_MISUSED;
+	}
+	if (setting->is_for_one_statement) {
 		complain("%s: %s applies to one statement, not to a program", recording_command,
 		         setting->name);
 		return COMMAND_MISUSED;
