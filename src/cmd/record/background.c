@@ -64,17 +64,31 @@ void background_end(enum background which)
 	end(which, SIGTERM);
 }
 
+static sigset_t ending_signals(void)
+{
+	sigset_t ending;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	sigaddset(&ending, SIGQUIT);
+	sigaddset(&ending, SIGCHLD);
+	return ending;
+}
+
+void background_hold_signals(void)
+{
+	const sigset_t ending = ending_signals();
+
+	sigprocmask(SIG_BLOCK, &ending, NULL);
+}
+
 void background_wait(enum background which)
 {
-	sigset_t awaited;
+	const sigset_t awaited = ending_signals();
 
-	sigemptyset(&awaited);
-	sigaddset(&awaited, SIGINT);
-	sigaddset(&awaited, SIGTERM);
-	sigaddset(&awaited, SIGHUP);
-	sigaddset(&awaited, SIGQUIT);
-	sigaddset(&awaited, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &awaited, NULL);
+	background_hold_signals();
 	while (processes[which] && waitpid(processes[which], NULL, WNOHANG) == 0) {
 		const int signal = sigwaitinfo(&awaited, NULL);
 

@@ -16,6 +16,9 @@ bool background_start(enum background which, const char *const *argv, bool quiet
 /* Lets it finish its work and ends it. Does nothing if it was not started. */
 void background_end(enum background which);
 
+/* Blocks the signals that end background_wait(): one that comes before it is not lost. */
+void background_hold_signals(void);
+
 /* Waits until it has ended, or a signal ends the command. These signals are blocked from then on. */
 void background_wait(enum background which);
 

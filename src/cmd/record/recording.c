@@ -290,6 +290,8 @@ int recording_begin(struct recording *recording)
 
 void recording_show(bool is_dismissed)
 {
+	/* Before the message, because the user may answer it at any time. */
+	background_hold_signals();
 	if (is_dismissed)
 		background_end(BACKGROUND_LIVE);
 	else if (live)
