@@ -141,6 +141,20 @@ class Fleet:
         self.assertIn("plans are not in ClickHouse", run("plan", pulled).stderr + run("plan", pulled).stdout)
         self.assertIn("no plan is known", self.read(pulled, "queries", "--regressed"))
 
+    def test_the_page(self):
+        """The page of a pulled file has the statements, the stacks and the times of the samples of the host's file."""
+        shown = []
+        for path in self.pull("--host", "host2"), self.files[1].path:
+            page = self.read(path, "report", "--html", "-o", "-")
+            data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+            sums = Counter()
+            for stack in data["stacks"]:
+                sums[stack["statement"], stack["trace_type"]] += round(stack["ms"])
+            shown.append(([[one[name] for name in ("statement", "query", "runs", "rows", "wall_ms")] for one in data["statements"]],
+                          sums, data["times"]["from_ms"], data["times"]["thinned"], len(data["runs"])))
+        self.assertTrue(shown[0][0] and shown[0][1])
+        self.assertEqual(shown[0], shown[1])
+
     def test_all_of_them(self):
         wanted = Counter()
         for file in self.files:
