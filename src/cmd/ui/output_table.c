@@ -4,6 +4,9 @@
  * If it is too wide for the terminal, spare columns are left out, columns of text are cut, or the last ones
  * get lines of their own. Numbers are never cut, and nothing is if the output is not a terminal. Content of a
  * trace file is shown without control characters, because a query's text must not control the terminal.
+ *
+ * libsmartcols would replace some 120 of these lines and need 50. It keeps all rows in memory, and has
+ * neither columns that go below the others, nor paragraphs, nor cuts in the middle.
  */
 #include "cmd/ui/output_table.h"
 

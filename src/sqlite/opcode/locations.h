@@ -3,10 +3,10 @@
  * The locations in which a SQLite library keeps the opcode that it executes (handler/opcode.h), found
  * by trial: a private in-memory connection runs statements whose functions and collations belong to
  * queryprof. Each is called by one known opcode. The content of the registers and stack slots of the
- * interpreter's frame at that moment is compared with the analysis of the interpreter's code
- * (flow.h). If that is not understood, the location is the one that had the address in most calls,
- * and never another opcode's. The only assumption about the library is that a statement has an array
- * of opcodes that begin as EXPLAIN shows them.
+ * interpreter's frame at that moment is compared with the analysis of the interpreter's code (flow.h).
+ * If that is not understood, the location is the one that had the address in most calls, and another
+ * opcode's in none of them. The only assumption about the library is that a statement has an array of
+ * opcodes that begin as EXPLAIN shows them.
  */
 #pragma once
 
