@@ -499,7 +499,6 @@ class Recorded(Served):
             self.await_none(found)
 
     @unittest.skipIf(SANITIZED, "a program without the sanitizer cannot load a library that has it")
-    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_ATTACH") == "0", "attach cannot load this library")
     def test_attached(self):
         """One Ctrl-C ends the recording, the next one the page."""
         program = subprocess.Popen(["/usr/bin/python3", "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
