@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cmd/attach/injection.h"
 #include "cmd/attach/inspection.h"
 #include "cmd/file/replaced_file.h"
 #include "cmd/line/moment.h"
 #include "cmd/record/background.h"
-#include "cmd/record/begun_before.h"
 #include "cmd/ui/keeper.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/record/explain.h"
@@ -41,6 +41,56 @@ static const struct command_option options[] = {
 	             "have SQLite loaded; looked for once a second"),
 	{ 0 },
 };
+
+/* --- statements that began before ---------------------------------------------------------------- */
+
+/* The recorder sees the statements that the process executes at this moment only from their next call on, so
+ * the command prints them. */
+#define BEGUN_LINES_MAX 5
+#define BEGUN_TEXT_MAX 300
+
+/* Stops each thread for a moment (cmd/attach/inspection.h). NULL: nothing can be seen. */
+static struct inspection *inspect_begun_before(pid_t process)
+{
+	struct sqlite_codes codes = { .nameless = 0 };
+	char sentence[SENTENCE_SIZE];
+	struct inspection *inspection = NULL;
+	struct target target;
+
+	if (target_open_to_inspect(&target, process, sentence) && sqlite_codes_find(&codes, &target))
+		inspection = inspection_make(&target, &codes);
+	sqlite_codes_free(&codes);
+	target_close(&target);
+	return inspection;
+}
+
+static void say_begun_before(const struct inspection *inspection, const struct inspected_thread *thread)
+{
+	/* The innermost is the first. */
+	const struct inspected_statement *statement = &thread->statements[thread->statement_count - 1];
+	char *text = statement->size
+	                     ? text_format("%.*s", BEGUN_TEXT_MAX, inspection->texts + statement->text)
+	                     : NULL;
+
+	if (text)
+		text_blank_controls(text);
+	complain("thread %d executed this statement already; it is recorded from its next call on: %s",
+	         (int)thread->id, text ? text : "(its text is not known)");
+	free(text);
+}
+
+/* Prints a line for each of the outermost statements, a few at most, and frees the inspection. */
+static void say_all_begun_before(struct inspection *inspection)
+{
+	unsigned found = 0;
+
+	for (uint32_t i = 0; inspection && !inspection->sentence[0] && i < inspection->count; i++)
+		if (inspection->threads[i].statement_count && ++found <= BEGUN_LINES_MAX)
+			say_begun_before(inspection, &inspection->threads[i]);
+	if (found > BEGUN_LINES_MAX)
+		complain("%u more threads did so", found - BEGUN_LINES_MAX);
+	inspection_free(inspection);
+}
 
 /* --- the call ------------------------------------------------------------------------------------ */
 
@@ -102,12 +152,12 @@ static bool attach(pid_t process, const char *library)
 {
 	char sentence[SENTENCE_SIZE] = "";
 	struct injection injection = { 0 };
-	struct inspection *before = recording_quiet ? NULL : begun_before_inspect(process);
+	struct inspection *before = recording_quiet ? NULL : inspect_begun_before(process);
 	bool done = call(process, library, 0, &injection, sentence);
 
 	if (done) {
 		say("attached to", process, &injection);
-		begun_before_say(before);
+		say_all_begun_before(before);
 	} else {
 		complain("attach: process %d cannot be recorded: %s", (int)process, sentence);
 		inspection_free(before);

@@ -4,15 +4,21 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/vector.h"
 #include "cmd/record/guest_process.h"
-#include "cmd/record/sockets.h"
+
+/* Processes that wait for the command while it stores. */
+#define QUEUE 4096
 
 /* The pause after accept() failed for lack of descriptors. */
 #define NAP_NS 10000000
@@ -21,7 +27,9 @@
 #define LAST_ROUNDS 16
 
 static struct {
-	struct sockets sockets;
+	struct handover_key key;
+	int listening[HANDOVER_SOCKETS]; /* -1: there is none */
+	struct sockaddr_un path;         /* of the socket in the file system */
 	bool is_shut;
 	VECTOR(int) connections;      /* that have sent nothing yet */
 	VECTOR(struct pollfd) polled; /* the sockets, the end, the connections */
@@ -34,6 +42,85 @@ static struct {
 
 enum { POLLED_END = HANDOVER_SOCKETS, POLLED_CONNECTIONS };
 
+/* --- the sockets --------------------------------------------------------------------------------- */
+
+static bool make_key(struct handover_key *key)
+{
+	const char *folder = getenv("TMPDIR");
+	unsigned char random[HANDOVER_KEY_SIZE / 2];
+	char digits[HANDOVER_KEY_SIZE + 1];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return false;
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(digits + 2 * i, 3, "%02x", random[i]);
+	memcpy(key->digits, digits, HANDOVER_KEY_SIZE);
+	if (!folder || *folder != '/' || strlen(folder) > HANDOVER_FOLDER_MAX)
+		folder = "/tmp";
+	memcpy(key->folder, folder, strlen(folder) + 1);
+	return true;
+}
+
+/* -1: refused. */
+static int listen_at(const struct sockaddr_un *address, socklen_t size)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || (!bind(fd, (const struct sockaddr *)address, size) && !listen(fd, QUEUE)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* The folder has nothing but the socket. */
+static void find_folder(char folder[sizeof(listener.path.sun_path)])
+{
+	memcpy(folder, listener.path.sun_path, sizeof(listener.path.sun_path));
+	*strrchr(folder, '/') = '\0';
+}
+
+void listener_remove(void)
+{
+	char folder[sizeof(listener.path.sun_path)];
+
+	find_folder(folder);
+	unlink(listener.path.sun_path);
+	rmdir(folder);
+}
+
+/* Other users can connect to the name, which they cannot list: a process may have given up its own user. */
+static int listen_at_path(socklen_t size)
+{
+	char folder[sizeof(listener.path.sun_path)];
+	int fd;
+
+	find_folder(folder);
+	if (mkdir(folder, 0700))
+		return -1;
+	fd = listen_at(&listener.path, size);
+	if (fd < 0 || chmod(listener.path.sun_path, 0666) || chmod(folder, 0711))
+		listener_remove();
+	return fd;
+}
+
+/* Opens them and names them in the environment. False: there is no socket. */
+static bool open_sockets(void)
+{
+	struct sockaddr_un address;
+	socklen_t size;
+
+	listener.listening[HANDOVER_ABSTRACT] = listener.listening[HANDOVER_PATH] = -1;
+	if (!make_key(&listener.key) || setenv(HANDOVER_VARIABLE, (const char *)&listener.key, 1))
+		return false;
+	size = handover_address(&listener.key, HANDOVER_ABSTRACT, &address);
+	listener.listening[HANDOVER_ABSTRACT] = listen_at(&address, size);
+	size = handover_address(&listener.key, HANDOVER_PATH, &listener.path);
+	listener.listening[HANDOVER_PATH] = listen_at_path(size);
+	return listener.listening[HANDOVER_ABSTRACT] >= 0 || listener.listening[HANDOVER_PATH] >= 0;
+}
+
+/* --- the guests ---------------------------------------------------------------------------------- */
+
 void guest_close(struct guest *guest)
 {
 	for (int i = 0; i < HANDOVER_DESCRIPTORS; i++)
@@ -44,7 +131,7 @@ void guest_close(struct guest *guest)
 static void accept_connections(void)
 {
 	for (int i = 0; i < HANDOVER_SOCKETS; i++) {
-		int from = listener.sockets.listening[i], connection;
+		int from = listener.listening[i], connection;
 
 		while ((connection = accept4(from, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 			if (!vector_push(&listener.connections, connection))
@@ -72,7 +159,7 @@ static int receive_message(int from, struct handover_message *received, struct g
 		memcpy(guest->descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
 	}
 	return size == sizeof(*received) && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&
-	                       memcmp(received->key, listener.sockets.key.digits, HANDOVER_KEY_SIZE) == 0
+	                       memcmp(received->key, listener.key.digits, HANDOVER_KEY_SIZE) == 0
 	               ? count
 	               : -1;
 }
@@ -109,7 +196,7 @@ static bool list_polled(void)
 		return false;
 	for (int i = 0; i < HANDOVER_SOCKETS; i++)
 		vector_push(&listener.polled,
-		            (struct pollfd){ .fd = listener.is_shut ? -1 : listener.sockets.listening[i],
+		            (struct pollfd){ .fd = listener.is_shut ? -1 : listener.listening[i],
 		                             .events = POLLIN });
 	vector_push(&listener.polled, (struct pollfd){ .fd = listener.end, .events = POLLIN });
 	for (size_t i = 0; i < listener.connections.count; i++)
@@ -152,12 +239,15 @@ bool listener_open(void)
 {
 	listener.end = eventfd(0, EFD_CLOEXEC);
 	listener.arrivals = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return listener.end >= 0 && listener.arrivals >= 0 && sockets_open(&listener.sockets);
+	return listener.end >= 0 && listener.arrivals >= 0 && open_sockets();
 }
 
 void listener_begin(void)
 {
-	sockets_own(&listener.sockets);
+	/* Tells clients that this process listens, because it may be a fork of the one that opened the
+	 * sockets. */
+	for (int i = 0; i < HANDOVER_SOCKETS; i++)
+		listen(listener.listening[i], QUEUE);
 	listener.has_thread = pthread_create(&listener.thread, NULL, watch, NULL) == 0;
 }
 
@@ -179,15 +269,12 @@ void listener_end(void)
 
 void listener_shut(void)
 {
-	sockets_shut(&listener.sockets);
+	for (int i = 0; i < HANDOVER_SOCKETS; i++)
+		shutdown(listener.listening[i], SHUT_RD);
+	/* Earlier connections can still be accepted. */
 	accept_connections();
 	listener.is_shut = true;
 	serve_last();
-}
-
-void listener_remove(void)
-{
-	sockets_remove(&listener.sockets);
 }
 
 int listener_arrivals(void)

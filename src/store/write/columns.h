@@ -98,7 +98,7 @@
  *   LEAST(name, type, value), MOST(…)  the lesser, the greater; a minimum is NULL if there is none
  *   SHOWN(name, type, value)           a column of the virtual table, which the view computes
  *
- * statements_sql.h writes two columns more: statement, which never changes, and batch, which is the newest. */
+ * statements.c writes two columns more: statement, which never changes, and batch, which is the newest. */
 #define STATEMENT_SUM(which) (int64_t)stats->counts->sums[STATEMENT_##which]
 #define STATEMENT_MOST(which) (int64_t)stats->counts->most[which]
 #define STATEMENT_LEAST(which) (int64_t)statement_least(stats->counts, which)
