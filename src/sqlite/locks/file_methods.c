@@ -10,7 +10,9 @@
 #include "base/lock.h"
 #include "base/own_calls.h"
 #include "hook/hook.h"
+#include "sqlite/library/host.h"
 #include "sqlite/locks/locks.h"
+#include "sqlite/locks/opened_files.h"
 #include "sqlite/locks/wal.h"
 #include "sqlite/pages/page_io.h"
 
@@ -207,12 +209,12 @@ static const sqlite3_io_methods *find_without_locks(const struct file_methods *r
 	return NULL;
 }
 
-bool file_methods_replace(const struct session *session, const sqlite3_file *file)
+bool file_methods_replace(const struct host_library *library, const sqlite3_file *file)
 {
 	const struct file_methods *real;
 	const sqlite3_io_methods *other;
 
-	if (!file->pMethods || !host_is_within(session->library, file->pMethods))
+	if (!file->pMethods || !host_is_within(library, file->pMethods))
 		return false;
 	lock_acquire(&lock);
 	if ((real = replace(file->pMethods)) && (other = find_without_locks(real)))
@@ -221,9 +223,87 @@ bool file_methods_replace(const struct session *session, const sqlite3_file *fil
 	return true;
 }
 
+/* --- opening files ----------------------------------------------------------------------- */
+
+#define VFSES 4
+
+/* Of a library: its VFSes of the kernel's files, which have one function, and the function. */
+static struct opening {
+	int (*real)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+	sqlite3_vfs *vfses[VFSES];
+} openings[HOST_LIBRARIES_MAX];
+
+static int open_with(int number, sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out)
+{
+	const int rc = openings[number].real(vfs, name, file, flags, out);
+	const int saved_errno = errno;
+
+	if (rc == SQLITE_OK && file_methods_replace(&host_libraries[number], file))
+		opened_files_see(file, name, flags);
+	errno = saved_errno;
+	return rc;
+}
+
+#define OPEN(number)                                                                                         \
+	static int queryprof_open_##number(sqlite3_vfs *vfs, const char *name, sqlite3_file *file,           \
+	                                   int flags, int *out)                                              \
+	{                                                                                                    \
+		return open_with(number, vfs, name, file, flags, out);                                       \
+	}
+OPEN(0)
+OPEN(1)
+OPEN(2)
+OPEN(3)
+static int (*const opens[HOST_LIBRARIES_MAX])(sqlite3_vfs *, const char *, sqlite3_file *, int,
+                                              int *) = { queryprof_open_0, queryprof_open_1, queryprof_open_2,
+	                                                 queryprof_open_3 };
+_Static_assert(HOST_LIBRARIES_MAX == 4, "a function for each library");
+
+/* Under the lock. */
+static void set_open(const struct opening *opening,
+                     int (*value)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *))
+{
+	for (int i = 0; i < VFSES && opening->vfses[i]; i++) {
+		const struct hook_slot slot = { (void **)(uintptr_t)&opening->vfses[i]->xOpen,
+			                        (void *)value };
+
+		if (opening->vfses[i]->xOpen != value)
+			hook_try_set(&slot, 1);
+	}
+}
+
+void file_methods_replace_open(const struct host_library *library)
+{
+	static const char *const names[VFSES] = { "unix", "unix-excl", "unix-dotfile", "unix-none" };
+	const int number = (int)(library - host_libraries);
+	struct opening *opening = &openings[number], found = { 0 };
+	int count = 0;
+
+	/* SQLite never frees them. It looks them up under a mutex of its own. */
+	for (int i = 0; !opening->real && i < VFSES; i++) {
+		sqlite3_vfs *vfs = sqlite3_vfs_find(names[i]);
+
+		if (!vfs || !host_is_within(library, vfs) ||
+		    !host_is_within(library, (void *)(uintptr_t)vfs->xOpen) ||
+		    (count && vfs->xOpen != found.real))
+			continue;
+		found.real = vfs->xOpen;
+		found.vfses[count++] = vfs;
+	}
+	lock_acquire(&lock);
+	if (!opening->real)
+		*opening = found;
+	if (opening->real)
+		set_open(opening, opens[number]);
+	lock_release(&lock);
+}
+
 void file_methods_restore(void)
 {
 	lock_acquire(&lock);
+	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
+		if (openings[i].real)
+			set_open(&openings[i], openings[i].real);
 	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {
 		const sqlite3_io_methods *table = tables[i].table;
 		struct hook_slot slots[SLOTS];

@@ -27,7 +27,10 @@ struct file_methods {
 
 /* Replaces the methods in the file's table, and in that of the library's files without locks. False: the file
  * is not one of SQLite's own. */
-bool file_methods_replace(const struct session *session, const sqlite3_file *file);
+bool file_methods_replace(const struct host_library *library, const sqlite3_file *file);
+
+/* Replaces the function that opens files in the VFSes of the library. */
+void file_methods_replace_open(const struct host_library *library);
 
 /* All tables get SQLite's methods back. */
 void file_methods_restore(void);

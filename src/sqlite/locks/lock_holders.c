@@ -175,6 +175,13 @@ bool lock_file_has_wal(const struct lock_file *file)
 	return file->has_wal;
 }
 
+bool lock_file_uses_index(const struct lock_file *file)
+{
+	enum { READ_MARK_0 = 3 }; /* of those who read the database only */
+
+	return (load(&file->shared) | load(&file->exclusive)) & ~(1u << READ_MARK_0);
+}
+
 void lock_file_lost_wal(struct lock_file *file)
 {
 	file->has_wal = false;
@@ -222,6 +229,11 @@ static bool is_locked(const struct lock_file *file)
 {
 	return load(&file->shared) || load(&file->exclusive) ||
 	       load(&file->level) >= (file->has_wal ? LEVEL_RESERVED : LEVEL_SHARED);
+}
+
+bool lock_file_is_locked_here(const struct lock_file *file)
+{
+	return is_locked(file) && thread_current && load(&file->locks.thread_id) == thread_current->id;
 }
 
 unsigned lock_file_locks(const struct lock_file *file)

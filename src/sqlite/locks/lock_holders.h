@@ -57,6 +57,9 @@ const char *lock_file_path(const struct lock_file *file);
 
 /* Whether it has an index of a WAL in memory, which it has until lock_file_lost_wal(). */
 bool lock_file_has_wal(const struct lock_file *file);
+
+/* Whether it has a lock of that index which only a connection takes that has mapped it. */
+bool lock_file_uses_index(const struct lock_file *file);
 void lock_file_lost_wal(struct lock_file *file);
 
 /* The state of its WAL; NULL at first, and never removed. The connection's calls change it. */
@@ -72,6 +75,9 @@ void lock_files_visit_wals(void (*visit)(struct wal *wal));
 
 /* The kinds of locks that it has for a transaction: 1 << enum transaction_lock for each. */
 unsigned lock_file_locks(const struct lock_file *file);
+
+/* Whether the calling thread took the lock that it has. */
+bool lock_file_is_locked_here(const struct lock_file *file);
 
 /* The file has the lock now; `run` NULL: no known run took it. */
 void lock_file_acquired(struct lock_file *file, struct lock_request taken, const struct query_run *run);

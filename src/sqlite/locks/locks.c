@@ -9,6 +9,7 @@
 #include "sqlite/locks/file_methods.h"
 #include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/mutexes.h"
+#include "sqlite/locks/opened_files.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/locks/wal.h"
 #include "sqlite/pages/page_io.h"
@@ -18,15 +19,15 @@
 
 /* --- whose call it is ------------------------------------------------------------------- */
 
-/* The file's entry; this also finds a database that was attached later. */
+/* The file's entry, which is made at its first lock. */
 static struct lock_file *entry_of(sqlite3_file *file, const struct run *run)
 {
 	struct lock_file *found = lock_file_find(file);
+	const struct opened_file *opened = found ? NULL : opened_files_find(file);
 
-	if (found || !run || !run->session || !run->session->db)
+	if (!opened || opened->role != OPENED_DATABASE || !run || !run->session || !run->session->db)
 		return found;
-	locks_follow(run->session);
-	return lock_file_find(file);
+	return lock_file_add(file, opened->path, &run->session->transaction, run->session->number);
 }
 
 /* --- waiting ---------------------------------------------------------------------------- */
@@ -260,7 +261,14 @@ void locks_wait_ends(const struct run *run, const struct thread *thread, int cod
 
 /* --- the methods ------------------------------------------------------------------------ */
 
-static void follow_wal(const struct session *session, struct lock_file *entry, const sqlite3_file *database);
+/* The file of the WAL is a new one when the connection has opened the WAL again. */
+static void follow_wal(struct lock_file *entry, const sqlite3_file *database)
+{
+	const struct opened_file *opened = opened_files_find(database);
+
+	if (opened && opened->other)
+		wal_set_file(entry, opened->other);
+}
 
 static struct wal_call wal_call_of(const struct file_methods *real, sqlite3_file *file)
 {
@@ -330,9 +338,8 @@ int locks_shm_lock_with(const struct file_methods *real, sqlite3_file *file, int
 	if (locks && is_exclusive) {
 		const struct wal_call call = wal_call_of(real, file);
 
-		if (call.entry && call.run && call.run->session && call.run->session->db &&
-		    !wal_has_file(call.entry))
-			follow_wal(call.run->session, call.entry, file);
+		if (call.entry && !wal_has_file(call.entry))
+			follow_wal(call.entry, file);
 		if (call.entry)
 			wal_see_lock(&call, first, count, rc);
 	}
@@ -370,6 +377,7 @@ int locks_close_with(const struct file_methods *real, sqlite3_file *file)
 	wal_see_close(file);
 	page_io_see_close(file);
 	lock_file_remove(file);
+	opened_files_remove(file);
 	return real->close(file);
 }
 
@@ -383,40 +391,28 @@ static const char *name_of(sqlite3 *db, int index)
 	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
 }
 
-/* The file of the WAL is a new one when the connection has opened the WAL again. */
-static void follow_wal(const struct session *session, struct lock_file *entry, const sqlite3_file *database)
-{
-	const char *name;
-
-	for (int i = 0; i == 0 || (i == 1 || name_of(session->db, i)); i++) {
-		sqlite3_file *file = NULL, *wal = NULL;
-
-		if (!(name = name_of(session->db, i)) ||
-		    sqlite3_file_control(session->db, name, SQLITE_FCNTL_FILE_POINTER, &file) ||
-		    file != database)
-			continue;
-		if (!sqlite3_file_control(session->db, name, SQLITE_FCNTL_JOURNAL_POINTER, &wal) && wal &&
-		    file_methods_replace(session, wal))
-			wal_set_file(entry, wal);
-		return;
-	}
-}
-
 void locks_follow(struct session *session)
 {
 	sqlite3 *db = session->db;
 	const char *name, *path;
 
 	mutexes_follow(session);
+	file_methods_replace_open(session->library);
 	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
-		sqlite3_file *file = NULL;
+		sqlite3_file *file = NULL, *journal = NULL;
 
 		if (!(name = name_of(db, i)) ||
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
-		    !file_methods_replace(session, file))
+		    !file_methods_replace(session->library, file))
 			continue;
 		path = sqlite3_db_filename(db, name);
-		if (path && *path && !lock_file_find(file))
+		if (!path || !*path)
+			continue;
+		if (sqlite3_file_control(db, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) || !journal ||
+		    !file_methods_replace(session->library, journal))
+			journal = NULL;
+		opened_files_adopt(file, path, journal);
+		if (!lock_file_find(file))
 			lock_file_add(file, path, &session->transaction, session->number);
 	}
 }
@@ -424,5 +420,6 @@ void locks_follow(struct session *session)
 void locks_restore(void)
 {
 	file_methods_restore();
+	opened_files_forget();
 	page_io_forget();
 }

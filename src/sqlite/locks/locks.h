@@ -15,7 +15,7 @@
 
 struct file_methods;
 
-/* The session's files are followed from now on. Under the connection's mutex. */
+/* The session's files are followed from now on. Under the connection's mutex, and not inside of a method. */
 void locks_follow(struct session *session);
 
 /* Whether a run that ends with `rc` was refused a lock: SQLITE_BUSY, SQLITE_LOCKED. */

@@ -7,10 +7,9 @@
 
 #include "base/lock.h"
 #include "base/pointer_slots.h"
-#include "sqlite/library/host.h"
 #include "sqlite/locks/lock_holders.h"
+#include "sqlite/locks/opened_files.h"
 #include "sqlite/pages/page_memory.h"
-#include "sqlite/session/run.h"
 
 LOCK_DEFINE(lock, LOCK_PAGE_FILES);
 
@@ -73,7 +72,7 @@ static struct page_database *open_database(struct page_files *files, const char 
 /* --- files --------------------------------------------------------------------------------------- */
 
 static struct page_file *add(struct page_files *files, sqlite3_file *file, enum page_file_role role,
-                             sqlite3_file *database_file, const char *path)
+                             const sqlite3_file *database_file, const char *path)
 {
 	struct page_database *database = NULL;
 	struct page_file *added = NULL;
@@ -128,22 +127,12 @@ void page_files_forget(struct page_files *files)
 	lock_release(&lock);
 }
 
-/* Names of databases beyond the two that each connection has. */
-static const char *name_of(sqlite3 *db, int index)
-{
-	static const int has_names = 3039000;
-
-	if (index == 0)
-		return "main";
-	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
-}
-
 /* A connection without a lock of the index may have its WAL for itself: it reads or writes the header first.
  */
 static enum page_file_role role_of_journal(const sqlite3_file *database_file,
                                            const struct page_access *access)
 {
-	struct lock_file *entry = lock_file_find(database_file);
+	struct lock_file *entry = database_file ? lock_file_find(database_file) : NULL;
 
 	return (entry && lock_file_has_wal(entry)) ||
 	                       (access->offset == 0 && access->bytes == WAL_HEADER_BYTES)
@@ -151,51 +140,22 @@ static enum page_file_role role_of_journal(const sqlite3_file *database_file,
 	               : PAGE_FILE_JOURNAL;
 }
 
-static struct page_file *add_of_session(struct page_files *files, const struct page_access *access,
-                                        sqlite3 *db)
-{
-	const char *name;
-
-	for (int i = 0; i == 0 || i == 1 || name_of(db, i); i++) {
-		sqlite3_file *database = NULL, *journal = NULL;
-
-		if (!(name = name_of(db, i)) ||
-		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &database) || !database)
-			continue;
-		if (database == access->file)
-			return add(files, access->file, PAGE_FILE_DATABASE, NULL,
-			           sqlite3_db_filename(db, name));
-		if (!sqlite3_file_control(db, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) &&
-		    journal == access->file)
-			return add(files, access->file, role_of_journal(database, access), database,
-			           sqlite3_db_filename(db, name));
-	}
-	return NULL;
-}
-
-/* A file of another connection: a backup works on two. */
-static struct page_file *add_known(struct page_files *files, const struct page_access *access)
-{
-	struct lock_file *entry = lock_file_find(access->file);
-
-	if (!entry || lock_file_of_wal(access->file))
-		return NULL;
-	return add(files, access->file, PAGE_FILE_DATABASE, NULL, lock_file_path(entry));
-}
-
 static __attribute__((noinline)) struct page_file *add_new(struct page_files *files,
                                                            const struct page_access *access)
 {
-	const struct run *run = access->run;
-	sqlite3 *db = run && run->session ? run->session->db : NULL;
-	struct page_file *added = add_known(files, access);
+	const struct opened_file *opened = opened_files_find(access->file);
 
-	if (!added && db)
-		added = add_of_session(files, access, db);
-	/* A temporary file is written first; a database may be read before its connection has it. */
-	if (!added && db && access->is_write)
-		added = add(files, access->file, PAGE_FILE_OTHER, NULL, NULL);
-	return added;
+	/* A temporary file is written first. */
+	if (!opened)
+		return access->is_write ? add(files, access->file, PAGE_FILE_OTHER, NULL, NULL) : NULL;
+	switch (opened->role) {
+	case OPENED_DATABASE: return add(files, access->file, PAGE_FILE_DATABASE, NULL, opened->path);
+	case OPENED_WAL: return add(files, access->file, PAGE_FILE_WAL, opened->other, opened->path);
+	case OPENED_JOURNAL: return add(files, access->file, PAGE_FILE_JOURNAL, NULL, opened->path);
+	default:
+		return add(files, access->file, role_of_journal(opened->other, access), opened->other,
+		           opened->path);
+	}
 }
 
 struct page_file *page_files_find(struct page_files *files, const struct page_access *access)
@@ -209,13 +169,14 @@ struct page_file *page_files_find(struct page_files *files, const struct page_ac
 
 #define BLOCK_BYTES 32768
 
-/* With locking_mode=EXCLUSIVE, a connection may have the index on its heap. It takes no locks of the index
- * then, and xShmMap would make the file -shm. */
+/* The connection has a lock of the index other than that of read mark 0, so it has mapped the index, and
+ * xShmMap only tells where: it makes and locks no file -shm. With locking_mode=EXCLUSIVE the index may be on
+ * the heap, and with readonly_shm=1 be a copy; there are no such locks then. */
 static bool has_mapped(const sqlite3_file *database_file)
 {
 	const struct lock_file *entry = lock_file_find(database_file);
 
-	return entry && lock_file_has_wal(entry) && database_file->pMethods &&
+	return entry && lock_file_uses_index(entry) && database_file->pMethods &&
 	       database_file->pMethods->iVersion >= 2;
 }
 
@@ -223,7 +184,7 @@ uint32_t page_files_frame_page(struct page_file *wal, uint32_t frame)
 {
 	const uint32_t at = frame - 1 + WAL_INDEX_HEAD, number = at / WAL_BLOCK_FRAMES;
 	const volatile uint32_t *block = number < WAL_BLOCKS ? wal->blocks[number] : NULL;
-	sqlite3_file *file = wal->database_file;
+	sqlite3_file *file = (sqlite3_file *)wal->database_file;
 	volatile void *mapped = NULL;
 
 	if (!block && file && has_mapped(file) && file->pMethods->xShmMap &&

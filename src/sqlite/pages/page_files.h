@@ -38,7 +38,7 @@ struct page_file {
 	struct page_database *database; /* NULL: of other files */
 	/* Of a WAL: the connection's database, whose methods tell where its index is, and places of the
 	 * index that they have told; the frame whose header was written last, and its page. */
-	sqlite3_file *database_file;
+	const sqlite3_file *database_file;
 	const volatile uint32_t *blocks[WAL_BLOCKS];
 	uint32_t frame, frame_page;
 };

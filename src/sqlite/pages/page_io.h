@@ -5,8 +5,8 @@
  * because a page may be written before the one that points to it. A read of a page whose b-tree is known is
  * counted immediately. About once a second, the sums of a thread become records of the ring.
  *
- * Not seen: reads through the memory mapping of PRAGMA mmap_size, temporary files, and what a connection
- * reads while it is being opened.
+ * Not seen: reads through the memory mapping of PRAGMA mmap_size, temporary files, and what the first
+ * connection reads while it is being opened.
  */
 #pragma once
 
