@@ -2,7 +2,6 @@
 #include "base/process_start.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,14 +35,9 @@ int64_t process_start_ns(void)
 	return start;
 }
 
-/* The clock may have been set since the start was noted, by less than this. */
-#define SAME_START_NS 1000000000
-
-bool process_began_at(uint32_t process_id, int64_t start_ns)
+bool process_start_of(uint32_t process_id, int64_t *start_ns)
 {
 	char text[1024];
-	int64_t start;
 
-	return task_file_read_other(process_id, "stat", text, sizeof(text)) && parse_start(text, &start) &&
-	       llabs(start - start_ns) < SAME_START_NS;
+	return task_file_read_other(process_id, "stat", text, sizeof(text)) && parse_start(text, start_ns);
 }

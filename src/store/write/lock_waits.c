@@ -111,7 +111,7 @@ int lock_waits_add(struct writer *writer, const struct lock_wait_record *record,
 	bind_number(add, "own_age_ns", (int64_t)record->age_ns);
 	bind_text(add, "own_query", text + record->holder_size, record->first_size);
 	if (record->holder.process_id && record->holder.process_id != writer->identity.process_id)
-		other = other_process_describe(&writer->identity, record->holder.process_id);
+		other = other_process_describe(&writer->identity, record->holder.process_id, start);
 	bind_text(add, "holder_program", other.program, SIZE_MAX);
 	bind_text(add, "holder_user", other.user, SIZE_MAX);
 	writer->bytes += ROW_BYTES + size - sizeof(*record);
