@@ -222,7 +222,7 @@ class Shown(Tool):
 
     def test_sorting_and_filter(self):
         page, data = self.open_file(self.trace)
-        for number, name in ((3, "wall_ms"), (5, "runs")):
+        for number, name in ((4, "wall_ms"), (6, "runs")):
             button = "document.querySelector(\"table[data-name='statements'] thead tr > :nth-child(%d) button\")" % number
             page.get(button + ".click()")
             self.assertEqual(page.get(button + ".parentElement.getAttribute('aria-sort')"), "descending")

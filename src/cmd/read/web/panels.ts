@@ -110,16 +110,13 @@ export function showStatements(data: Data): HTMLElement[] {
 		list.replaceChildren(showSelected ? showSelected(isWanted) : table<Statement>("statements", `${count(rows.length)} statements, the costliest first; times are inside SQLite`, [
 			{ title: "share", is_number: true, key: (one) => one.share, show: (one) => percent(one.share) },
 			{ title: "", show: (one) => bar(one.share ?? 0) },
+			{ title: "statement", kind: "text", show: (one) => element("div", {}, link(one.statement, oneLine(textOf(one), 160)), element("div", { class: "notes" }, [one.waits && `waits: ${one.waits}`, one.notes].filter(Boolean).join("; "))) },
 			{ title: "wall", is_number: true, key: (one) => one.wall_ms, show: (one) => duration(one.wall_ms) },
 			{ title: "cpu", is_number: true, key: (one) => one.cpu_ms, show: (one) => duration(one.cpu_ms) },
 			{ title: "runs", is_number: true, key: (one) => one.runs, show: (one) => count(one.runs) },
 			{ title: "each", is_number: true, key: (one) => one.each_ms, show: (one) => duration(one.each_ms) },
-			{ title: "p50", is_number: true, key: (one) => one.p50_ms, show: (one) => duration(one.p50_ms) },
 			{ title: "p99", is_number: true, key: (one) => one.p99_ms, show: (one) => duration(one.p99_ms) },
 			{ title: "rows", is_number: true, key: (one) => one.rows, show: (one) => count(one.rows) },
-			{ title: "statement", kind: "text", show: (one) => link(one.statement, oneLine(textOf(one), 160)) },
-			{ title: "waits", kind: "words", show: (one) => one.waits },
-			{ title: "notes", kind: "words", show: (one) => one.notes },
 			{ title: "findings", is_number: true, key: (one) => findingsOf(data, one).length, show: (one) => String(findingsOf(data, one).length || "") },
 		], rows));
 	};
