@@ -47,7 +47,7 @@ CALLERS = (("/srv/shop/orders.py:31", "find"), ("/srv/shop/orders.py:3", "find")
 ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
     "queries": ["by", "statements", "runs", "regressed"],
-    "report": ["type", "full", "html", "no-text", "no-paths"],
+    "report": ["type", "full", "html", "no-text", "no-paths", "plan"],
     "plan": ["type", "opcodes"],
     "diff": ["with", "at", "type"],
     "export": ["format", "diff", "no-inlines", "root", "plan", "native", "type"],
