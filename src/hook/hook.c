@@ -150,8 +150,8 @@ bool hook_try_set(const struct hook_slot *slots, int count)
 
 	if (!lock_try(&lock))
 		return false;
-	for (int i = 0; i < count; i++)
-		all &= import_set(slots[i].at, slots[i].value);
+	for (int i = 0; all && i < count; i++)
+		all = import_set(slots[i].at, slots[i].was, slots[i].value);
 	lock_release(&lock);
 	return all;
 }

@@ -32,8 +32,9 @@ void hook_try_patch(const struct hook_source *source);
 /* The slots of all objects get their functions back; hook_patch() patches them again. */
 void hook_restore(void);
 
-/* Writes to other slots, if no other thread patches now. False: one was not written. */
+/* Writes to other slots as import_set() does, if no other thread patches now. False: one does not have its
+ * value, and those that follow it are as they were. */
 struct hook_slot {
-	void **at, *value;
+	void **at, *was, *value;
 };
 bool hook_try_set(const struct hook_slot *slots, int count);

@@ -225,14 +225,17 @@ static bool write_slot(const struct object *object, void **slot, void *value)
 	return true;
 }
 
-struct slot_search {
+struct slot_change {
 	void **slot;
-	struct object object;
+	const void *was;
+	void *value;
+	bool is_set;
 };
 
-static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
+/* Inside the look-up, as long as the loader keeps the object. */
+static int set_slot(struct dl_phdr_info *info, size_t size, void *context)
 {
-	struct slot_search *search = context;
+	struct slot_change *change = context;
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	struct object object = { .bias = info->dlpi_addr };
 	bool found = false;
@@ -242,7 +245,7 @@ static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr;
 
-		if (segment->p_type == PT_LOAD && (uintptr_t)search->slot - start < segment->p_memsz) {
+		if (segment->p_type == PT_LOAD && (uintptr_t)change->slot - start < segment->p_memsz) {
 			/* In a program at a fixed address, tables of constants are there. */
 			const bool is_constant = !(segment->p_flags & PF_W);
 
@@ -261,15 +264,17 @@ static int find_slot(struct dl_phdr_info *info, size_t size, void *context)
 		}
 	}
 	if (found)
-		search->object = object;
+		change->is_set =
+			*change->slot == change->value ||
+			(*change->slot == change->was && write_slot(&object, change->slot, change->value));
 	return found;
 }
 
-bool import_set(void **slot, void *value)
+bool import_set(void **slot, const void *was, void *value)
 {
-	struct slot_search search = { .slot = slot };
+	struct slot_change change = { .slot = slot, .was = was, .value = value };
 
-	return loader_each(find_slot, &search) && write_slot(&search.object, slot, value);
+	return loader_each(set_slot, &change) && change.is_set;
 }
 
 struct dynamic_tables {
@@ -441,10 +446,8 @@ static void spare(void **slot, const struct import_hook *hook)
 /* The linker may have bound it. If its object was unloaded, there is nothing, or other memory. */
 static void patch_spared(const struct spared *one)
 {
-	struct slot_search search = { .slot = one->slot };
-	bool is_patched = loader_each(find_slot, &search) &&
-	                  (*one->slot == one->was || *one->slot == one->hook->real) &&
-	                  write_slot(&search.object, one->slot, one->hook->replacement);
+	bool is_patched = import_set(one->slot, one->was, one->hook->replacement) ||
+	                  import_set(one->slot, one->hook->real, one->hook->replacement);
 
 	debug_log(DEBUG_HOOKS, "%s, spared until now: %s", one->hook->symbol,
 	          is_patched ? "patched" : "not patched, because it leads elsewhere or cannot be written");

@@ -50,8 +50,10 @@ void import_restore(const struct import_table *table);
  * not overlap with import_patch(). */
 void import_end_sparing(void);
 
-/* Writes to one slot of a loaded object, which may be read-only. False: it cannot be written. */
-bool import_set(void **slot, void *value);
+/* Writes to one slot that has `was`, in a loaded object, which may be read-only there. The loader keeps the
+ * object meanwhile, so the slot may be one of an object that was unloaded. Returns whether the slot has the
+ * value, which it may have had before. */
+bool import_set(void **slot, const void *was, void *value);
 
 /* Whether objects came or went since the newest import_patch(), or it could not yet find out
  * which function every slot will reach. */

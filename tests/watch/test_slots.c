@@ -42,7 +42,7 @@ static void *read_slot(void *const volatile *slot)
 static void test_data(void **state)
 {
 	(void)state;
-	assert_true(import_set(&in_data[1], in_data));
+	assert_true(import_set(&in_data[1], in_data[1], in_data));
 	assert_ptr_equal(read_slot(&in_data[1]), in_data);
 	assert_true(is_writable(in_data));
 }
@@ -51,16 +51,25 @@ static void test_constants(void **state)
 {
 	(void)state;
 	assert_false(is_writable(among_constants));
-	assert_true(import_set((void **)&among_constants[1], in_data));
+	assert_true(import_set((void **)&among_constants[1], among_constants[1], in_data));
 	assert_ptr_equal(read_slot(&among_constants[1]), in_data);
 	assert_false(is_writable(among_constants));
+}
+
+/* What another one wrote stays. */
+static void test_other_value(void **state)
+{
+	(void)state;
+	in_data[0] = &in_data[1];
+	assert_false(import_set(&in_data[0], NULL, in_data));
+	assert_ptr_equal(read_slot(&in_data[0]), &in_data[1]);
 }
 
 /* Code is patched by other means. */
 static void test_code(void **state)
 {
 	(void)state;
-	assert_false(import_set((void **)(uintptr_t)test_code, in_data));
+	assert_false(import_set((void **)(uintptr_t)test_code, *(void **)(uintptr_t)test_code, in_data));
 }
 
 #ifdef TEXT_RELOCATIONS
@@ -94,7 +103,7 @@ static void test_nobodys(void **state)
 	void *slot = NULL;
 
 	(void)state;
-	assert_false(import_set(&slot, in_data));
+	assert_false(import_set(&slot, NULL, in_data));
 }
 
 int main(void)
@@ -102,6 +111,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data),
 		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_other_value),
 		cmocka_unit_test(test_code),
 #ifdef TEXT_RELOCATIONS
 		cmocka_unit_test(test_slots_among_code),

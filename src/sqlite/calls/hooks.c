@@ -66,8 +66,8 @@ bool hooks_install(const struct host_library *library)
 void hooks_restore(void)
 {
 	locks_restore();
-	module_methods_restore();
 	hook_restore();
+	module_methods_restore(); /* no preparation replaces them again from now on */
 }
 
 void hooks_follow(void)

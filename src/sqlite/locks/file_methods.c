@@ -18,6 +18,8 @@
 
 #define TABLES_MAX 8 /* two a library */
 
+/* Replacing takes the lock of dl_iterate_phdr(), and the host's callback of that may open a database: a
+ * thread that opens one does not wait for this lock. The next file or session tries again. */
 LOCK_DEFINE(lock, LOCK_DATABASE_METHODS, .at_fork = LOCK_LEFT);
 static struct file_methods tables[TABLES_MAX];
 
@@ -115,20 +117,23 @@ bool file_methods_see_unmap(const struct file_methods *real, const sqlite3_file 
 static int slots_of(const sqlite3_io_methods *table, const struct file_methods *methods,
                     struct hook_slot slots[SLOTS])
 {
+	const int count = table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
 	const struct hook_slot all[SLOTS] = {
-		{ (void **)(uintptr_t)&table->xClose, (void *)methods->close },
-		{ (void **)(uintptr_t)&table->xUnlock, (void *)methods->unlock },
-		{ (void **)(uintptr_t)&table->xLock, (void *)methods->lock },
-		{ (void **)(uintptr_t)&table->xRead, (void *)methods->read },
-		{ (void **)(uintptr_t)&table->xWrite, (void *)methods->write },
-		{ (void **)(uintptr_t)&table->xTruncate, (void *)methods->truncate },
-		{ (void **)(uintptr_t)&table->xSync, (void *)methods->sync },
-		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)methods->shm_unmap },
-		{ (void **)(uintptr_t)&table->xShmLock, (void *)methods->shm_lock },
+		{ (void **)(uintptr_t)&table->xClose, NULL, (void *)methods->close },
+		{ (void **)(uintptr_t)&table->xUnlock, NULL, (void *)methods->unlock },
+		{ (void **)(uintptr_t)&table->xLock, NULL, (void *)methods->lock },
+		{ (void **)(uintptr_t)&table->xRead, NULL, (void *)methods->read },
+		{ (void **)(uintptr_t)&table->xWrite, NULL, (void *)methods->write },
+		{ (void **)(uintptr_t)&table->xTruncate, NULL, (void *)methods->truncate },
+		{ (void **)(uintptr_t)&table->xSync, NULL, (void *)methods->sync },
+		{ (void **)(uintptr_t)&table->xShmUnmap, NULL, (void *)methods->shm_unmap },
+		{ (void **)(uintptr_t)&table->xShmLock, NULL, (void *)methods->shm_lock },
 	};
 
 	memcpy(slots, all, sizeof(all));
-	return table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
+	for (int i = 0; i < count; i++)
+		slots[i].was = *slots[i].at;
+	return count;
 }
 
 static bool is_replaced(const struct hook_slot *slots, int count)
@@ -216,7 +221,8 @@ bool file_methods_replace(const struct host_library *library, const sqlite3_file
 
 	if (!file->pMethods || !host_is_within(library, file->pMethods))
 		return false;
-	lock_acquire(&lock);
+	if (!lock_try(&lock))
+		return true;
 	if ((real = replace(file->pMethods)) && (other = find_without_locks(real)))
 		replace(other);
 	lock_release(&lock);
@@ -265,7 +271,7 @@ static void set_open(const struct opening *opening,
 {
 	for (int i = 0; i < VFSES && opening->vfses[i]; i++) {
 		const struct hook_slot slot = { (void **)(uintptr_t)&opening->vfses[i]->xOpen,
-			                        (void *)value };
+			                        (void *)opening->vfses[i]->xOpen, (void *)value };
 
 		if (opening->vfses[i]->xOpen != value)
 			hook_try_set(&slot, 1);
@@ -290,7 +296,8 @@ void file_methods_replace_open(const struct host_library *library)
 		found.real = vfs->xOpen;
 		found.vfses[count++] = vfs;
 	}
-	lock_acquire(&lock);
+	if (!lock_try(&lock))
+		return;
 	if (!opening->real)
 		*opening = found;
 	if (opening->real)

@@ -11,7 +11,19 @@
 #define MODULES_MAX 48
 #define LOOKS_AGAIN_MAX 100
 
-LOCK_DEFINE(lock, LOCK_MODULE_METHODS, .at_fork = LOCK_LEFT);
+/* How many plans are being read; -1: methods are being put back. */
+static int held;                                                          /* atomic */
+static __thread int held_here __attribute__((tls_model("initial-exec"))); /* by this thread */
+static bool restore_is_due;                                               /* atomic: when no plan is read */
+
+static void hold_in_child(void)
+{
+	__atomic_store_n(&held, held_here, __ATOMIC_RELAXED);
+}
+
+/* Replacing takes the lock of dl_iterate_phdr(), and the host's callback of that may prepare a statement: so
+ * nothing waits for this lock. */
+LOCK_DEFINE(lock, LOCK_MODULE_METHODS, .at_fork = LOCK_LEFT, .in_child = hold_in_child);
 
 /* A module, and the methods that it had. Written once, before a slot leads here. */
 static struct module_methods {
@@ -22,9 +34,6 @@ static struct module_methods {
 
 uint32_t module_methods_version;
 bool module_methods_are_followed;
-
-/* How many plans are being read; -1: methods are being put back. */
-static int held; /* atomic */
 
 bool module_is_own_name(const char *name)
 {
@@ -131,24 +140,41 @@ bool module_is_followed(const sqlite3_module *functions)
 	return is_replaced(functions, number_of(functions->xBestIndex));
 }
 
-/* All that is replaced in a module. Returns the number. */
-#define SLOTS 2
-static int slots_of(const sqlite3_module *functions, best_index_function *best, find_function_function *find,
-                    struct hook_slot slots[SLOTS])
+/* The host may have unloaded the library of a module that it uses no more. */
+static bool read_methods(const sqlite3_module *functions, sqlite3_module *now)
 {
-	slots[0] = (struct hook_slot){ (void **)(uintptr_t)&functions->xBestIndex, (void *)best };
-	slots[1] = (struct hook_slot){ (void **)(uintptr_t)&functions->xFindFunction, (void *)find };
-	return functions->xFindFunction ? 2 : 1;
+	return stack_copy_part((uintptr_t)functions, now, offsetof(sqlite3_module, xRename));
+}
+
+/* Replaces the methods of a module, and puts them back. False: not all. */
+static bool set_methods(int number, bool is_back)
+{
+	const struct module_methods *own = &modules[number];
+	struct hook_slot slots[] = {
+		{ (void **)(uintptr_t)&own->functions->xBestIndex, (void *)own->best_index,
+		  (void *)best_index[number] },
+		{ (void **)(uintptr_t)&own->functions->xFindFunction, (void *)own->find_function,
+		  (void *)find_function[number] },
+	};
+
+	for (int i = 0; is_back && i < 2; i++) {
+		void *const replacement = slots[i].value;
+
+		slots[i].value = slots[i].was;
+		slots[i].was = replacement;
+	}
+	return hook_try_set(slots, own->find_function ? 2 : 1);
 }
 
 /* A module of the same address whose methods are neither those that were read nor the replacements is another
  * one: its library was unloaded, and the replacements of the earlier one remain as they are. */
-static bool is_it(const struct module_methods *module, int number, const sqlite3_module *functions)
+static bool is_it(int number, const sqlite3_module *functions, const sqlite3_module *now)
 {
-	return module->functions == functions &&
-	       (functions->xBestIndex == module->best_index || functions->xBestIndex == best_index[number]) &&
-	       (functions->xFindFunction == module->find_function ||
-	        functions->xFindFunction == find_function[number]);
+	const struct module_methods *own = &modules[number];
+
+	return own->functions == functions &&
+	       (now->xBestIndex == own->best_index || now->xBestIndex == best_index[number]) &&
+	       (now->xFindFunction == own->find_function || now->xFindFunction == find_function[number]);
 }
 
 static bool is_last(int number)
@@ -158,28 +184,29 @@ static bool is_last(int number)
 
 static void replace(const sqlite3_module *functions)
 {
-	struct hook_slot slots[SLOTS];
+	sqlite3_module now;
 	int i = 0;
 
-	while (i < MODULES_MAX && modules[i].functions && !is_it(&modules[i], i, functions))
+	if (!read_methods(functions, &now))
+		return;
+	while (i < MODULES_MAX && modules[i].functions && !is_it(i, functions, &now))
 		i++;
 	if (i == MODULES_MAX)
 		return;
 	if (!modules[i].functions) {
-		if (!functions->xBestIndex || number_of(functions->xBestIndex) >= 0)
+		if (!now.xBestIndex || number_of(now.xBestIndex) >= 0)
 			return;
-		modules[i].best_index = functions->xBestIndex;
-		modules[i].find_function = functions->xFindFunction;
+		modules[i].best_index = now.xBestIndex;
+		modules[i].find_function = now.xFindFunction;
 		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&modules[i].functions, functions, __ATOMIC_RELEASE);
 	}
-	if (is_replaced(functions, i))
+	if (is_replaced(&now, i))
 		return;
-	hook_try_set(slots, slots_of(functions, best_index[i], find_function[i], slots));
-	if (is_replaced(functions, i))
+	if (set_methods(i, false))
 		__atomic_store_n(&module_methods_are_followed, true, __ATOMIC_RELAXED);
-	else if (functions->xBestIndex == modules[i].best_index &&
-	         functions->xFindFunction == modules[i].find_function && is_last(i))
+	else if (is_last(i) && read_methods(functions, &now) && now.xBestIndex == modules[i].best_index &&
+	         now.xFindFunction == modules[i].find_function)
 		modules[i].functions = NULL; /* it is in memory that cannot be replaced; no slot leads here */
 }
 
@@ -206,14 +233,15 @@ void module_methods_look(struct session *session)
 	/* Another thread may register a module meanwhile, which no wrapper sees. */
 	api->mutex_enter(mutex);
 	now = module_list_of(session->db, library->modules);
-	lock_acquire(&lock);
-	for (const struct module_element *at = now.first; at; at = at->next)
-		if (at->module->functions && is_foreign(session->library, at->module))
-			replace(at->module->functions);
-	lock_release(&lock);
-	session->modules.first = now.first;
-	session->modules.count = now.count;
-	session->modules.version = version;
+	if (lock_try(&lock)) { /* otherwise the next preparation looks again */
+		for (const struct module_element *at = now.first; at; at = at->next)
+			if (at->module->functions && is_foreign(session->library, at->module))
+				replace(at->module->functions);
+		lock_release(&lock);
+		session->modules.first = now.first;
+		session->modules.count = now.count;
+		session->modules.version = version;
+	}
 	api->mutex_leave(mutex);
 }
 
@@ -234,44 +262,36 @@ bool module_methods_hold(void)
 	/* Acquire and release: the slots are read in between. */
 	while (count >= 0)
 		if (__atomic_compare_exchange_n(&held, &count, count + 1, true, __ATOMIC_ACQUIRE,
-		                                __ATOMIC_RELAXED))
+		                                __ATOMIC_RELAXED)) {
+			held_here++;
 			return true;
+		}
 	return false;
 }
 
 void module_methods_release(void)
 {
-	__atomic_sub_fetch(&held, 1, __ATOMIC_RELEASE);
-}
-
-/* Only where they are still the replacements. The module's object may have gone, so its memory is read with
- * care. */
-static void restore(int number)
-{
-	const struct module_methods *module = &modules[number];
-	struct hook_slot slots[SLOTS];
-	sqlite3_module now;
-
-	if (!stack_copy_part((uintptr_t)module->functions, &now, offsetof(sqlite3_module, xRename)) ||
-	    !is_replaced(&now, number))
-		return;
-	slots_of(&now, module->best_index, module->find_function, slots);
-	slots[0].at = (void **)(uintptr_t)&module->functions->xBestIndex;
-	slots[1].at = (void **)(uintptr_t)&module->functions->xFindFunction;
-	hook_try_set(slots, now.xFindFunction ? 2 : 1);
+	held_here--;
+	if (!__atomic_sub_fetch(&held, 1, __ATOMIC_SEQ_CST) &&
+	    __atomic_load_n(&restore_is_due, __ATOMIC_SEQ_CST))
+		module_methods_restore();
 }
 
 void module_methods_restore(void)
 {
 	int none = 0;
 
-	/* A plan that is being read needs them; the replacements do nothing otherwise. */
-	if (!__atomic_compare_exchange_n(&held, &none, -1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	/* A plan that is being read needs them: its end puts them back. In this order, so that one of the
+	 * two threads does it. */
+	__atomic_store_n(&restore_is_due, true, __ATOMIC_SEQ_CST);
+	if (!__atomic_compare_exchange_n(&held, &none, -1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
-	lock_acquire(&lock);
-	for (int i = 0; i < MODULES_MAX && modules[i].functions; i++)
-		restore(i);
-	lock_release(&lock);
+	if (lock_try(&lock)) {
+		__atomic_store_n(&restore_is_due, false, __ATOMIC_RELAXED);
+		for (int i = 0; i < MODULES_MAX && modules[i].functions; i++)
+			set_methods(i, true);
+		lock_release(&lock);
+	}
 	__atomic_add_fetch(&module_methods_version, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&held, 0, __ATOMIC_RELEASE);
 }

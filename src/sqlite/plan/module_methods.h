@@ -24,13 +24,14 @@ bool module_is_followed(const sqlite3_module *functions);
 bool module_methods_hold(void);
 void module_methods_release(void);
 
-/* All modules get their own methods back. */
+/* All modules get their own methods back, now or when the last of these plans was read. */
 void module_methods_restore(void);
 
 extern uint32_t module_methods_version;  /* atomic: changes when all modules are to be looked at again */
 extern bool module_methods_are_followed; /* relaxed atomic: some module was ever followed */
 
-/* Replaces the methods of modules that were registered since the newest look. */
+/* Replaces the methods of modules that were registered since the newest look, if no other thread does that.
+ */
 void module_methods_look(struct session *session);
 
 /* A statement uses a module that is not followed: it may have replaced one of the same name. */
