@@ -4,13 +4,15 @@
  * modules were asked, and each statement's plan as the modules answered once. With and without queryprof it
  * prints the same.
  *
- *   plan_modules plans|threads|memory
- *   plan_modules unload LIBRARY      the library has `module_of_library`
+ *   plan_modules plans|threads|memory|nested|bytes
+ *   plan_modules unload|stale LIBRARY      the library has `module_of_library`
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "../lib/must.h"
 
@@ -175,11 +177,12 @@ static int rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *id)
 	return SQLITE_OK;
 }
 
-#define METHODS                                                                                              \
-	.xCreate = connect_table, .xConnect = connect_table, .xBestIndex = best_index,                       \
+#define METHODS_WITH(index, start)                                                                           \
+	.xCreate = connect_table, .xConnect = connect_table, .xBestIndex = (index),                          \
 	.xDisconnect = disconnect_table, .xDestroy = disconnect_table, .xOpen = open_cursor,                 \
-	.xClose = close_cursor, .xFilter = filter, .xNext = next_row, .xEof = is_at_end, .xColumn = column,  \
+	.xClose = close_cursor, .xFilter = (start), .xNext = next_row, .xEof = is_at_end, .xColumn = column, \
 	.xRowid = rowid
+#define METHODS METHODS_WITH(best_index, filter)
 
 #ifdef AS_LIBRARY
 
@@ -379,23 +382,152 @@ static void run_memory(void)
 	}
 }
 
+static void *load(const char *library, const sqlite3_module **module)
+{
+	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+
+	*module = handle ? dlsym(handle, "module_of_library") : NULL;
+	if (!*module) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(2);
+	}
+	return handle;
+}
+
 static void run_unload(const char *library)
 {
 	for (int i = 0; i < 60; i++) {
-		void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-		const sqlite3_module *module = handle ? dlsym(handle, "module_of_library") : NULL;
+		const sqlite3_module *module;
+		void *handle = load(library, &module);
 		sqlite3 *db;
 
-		if (!module) {
-			fprintf(stderr, "%s\n", dlerror());
-			exit(2);
-		}
 		db = open_database(":memory:", module);
 		make_tables(db);
 		must_exec(db, "SELECT count(*) FROM v; SELECT a FROM v WHERE b = 3");
 		sqlite3_close(db);
 		dlclose(handle); /* what its module allocated for the thread stays: some kilobytes */
 	}
+}
+
+/* The connection still has the module when other modules are registered. */
+static void run_stale(const char *library)
+{
+	sqlite3 *db = open_database(":memory:", &plain);
+	const sqlite3_module *module;
+	void *handle = load(library, &module);
+
+	make_tables(db);
+	must(db, sqlite3_create_module(db, "of_library", module, NULL), "module");
+	must_exec(db, "SELECT count(*) FROM v");
+	dlclose(handle);
+	must(db, sqlite3_create_module(db, "another", &another, NULL), "module");
+	must_exec(db, "SELECT count(*) FROM v");
+	sqlite3_close(db);
+}
+
+/* --- a module that prepares statements while it is asked -------------------------------------- */
+
+static int strict_asked, strict_refused; /* statements of `strict` that were run, and not as planned */
+
+static int strict_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+	(void)table;
+	info->idxNum = 7;
+	for (int i = 0; i < info->nConstraint; i++)
+		if (info->aConstraint[i].usable)
+			info->aConstraintUsage[i].argvIndex = 1;
+	return SQLITE_OK;
+}
+
+static int strict_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc,
+                         sqlite3_value **argv)
+{
+	(void)cursor, (void)text, (void)argv;
+	strict_asked++;
+	strict_refused += number != 7 || argc != 1;
+	return SQLITE_OK;
+}
+
+static const sqlite3_module strict = { METHODS_WITH(strict_best_index, strict_filter) };
+static sqlite3 *nesting_db;
+
+static int nesting_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+	static int count;
+	char text[100];
+
+	(void)table;
+	/* Not what it prepared before, when the host prepared the statement. */
+	snprintf(text, sizeof(text), "SELECT rowid FROM s WHERE %c = 3", "abcd"[count++ % 4]);
+	must_exec(nesting_db, text);
+	info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
+	for (int i = 0; i < info->nConstraint; i++)
+		if (info->aConstraint[i].usable)
+			info->aConstraintUsage[i].argvIndex = 1 + i;
+	return SQLITE_OK;
+}
+
+/* SQLite leaves the table of `nesting` out of the join, but asks its module when the plan is read, too: it is
+ * in allocated memory. */
+static void run_nested(void)
+{
+	sqlite3_module *nesting = malloc(sizeof(*nesting));
+	char text[200];
+
+	memcpy(nesting, &(sqlite3_module){ METHODS_WITH(nesting_best_index, filter) }, sizeof(*nesting));
+	nesting_db = open_database(":memory:", &plain);
+	must(nesting_db, sqlite3_create_module(nesting_db, "strict", &strict, NULL), "module");
+	must(nesting_db, sqlite3_create_module(nesting_db, "nesting", nesting, NULL), "module");
+	must_exec(nesting_db, "CREATE TABLE t(a, b); CREATE VIRTUAL TABLE s USING strict;"
+	                      "CREATE VIRTUAL TABLE n USING nesting");
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text), "SELECT DISTINCT t.a AS n%d FROM t LEFT JOIN n ON n.a = t.a", i);
+		must_exec(nesting_db, text);
+	}
+	sqlite3_close(nesting_db);
+	free(nesting);
+	printf("refused %d\n", strict_refused);
+	fprintf(stderr, "nested %d\n", strict_asked);
+}
+
+/* --- what is passed to xFilter is no text ------------------------------------------------------- */
+
+static char *bytes; /* at the end of a page */
+
+static int bytes_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
+{
+	static uintptr_t count;
+
+	(void)table;
+	info->idxStr = count++ % 2 ? bytes : (char *)count;
+	return SQLITE_OK;
+}
+
+static int bytes_filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int argc,
+                        sqlite3_value **argv)
+{
+	(void)cursor, (void)number, (void)argc, (void)argv;
+	note(text == bytes ? 1 : (int64_t)(uintptr_t)text);
+	return SQLITE_OK;
+}
+
+static void run_bytes(void)
+{
+	static const sqlite3_module module = { METHODS_WITH(bytes_best_index, bytes_filter) };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	sqlite3 *db = open_database(":memory:", &module);
+	char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char text[100];
+
+	if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE))
+		exit(2);
+	bytes = memset(memory + page - 5, 'b', 5);
+	must_exec(db, "CREATE VIRTUAL TABLE v USING random");
+	for (int i = 0; i < 10; i++) {
+		snprintf(text, sizeof(text), "SELECT b AS n%d FROM v WHERE a = %d", i, i);
+		must_exec(db, text);
+	}
+	sqlite3_close(db);
 }
 
 int main(int argc, char **argv)
@@ -407,8 +539,14 @@ int main(int argc, char **argv)
 		run_threads();
 	else if (argc == 2 && !strcmp(argv[1], "memory"))
 		run_memory();
+	else if (argc == 2 && !strcmp(argv[1], "nested"))
+		run_nested();
+	else if (argc == 2 && !strcmp(argv[1], "bytes"))
+		run_bytes();
 	else if (argc == 3 && !strcmp(argv[1], "unload"))
 		run_unload(argv[2]);
+	else if (argc == 3 && !strcmp(argv[1], "stale"))
+		run_stale(argv[2]);
 	else
 		return 2;
 	printf("asked %llx, drawn %llx\n", (unsigned long long)asked, (unsigned long long)state);

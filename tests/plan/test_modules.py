@@ -115,6 +115,20 @@ class Modules(unittest.TestCase):
         """More often than there is room for modules."""
         self.run_both("unload", MODULE)
 
+    def test_unloaded_library_of_an_open_connection(self):
+        self.run_both("stale", MODULE)
+
+    def test_statements_prepared_while_a_plan_is_read(self):
+        for _ in range(TRIES):
+            self.run_both("nested")
+            if self.read("SELECT 1 FROM programs JOIN statements AS s ON s.id = statement WHERE query LIKE 'SELECT DISTINCT%'"):
+                break
+        else:
+            self.fail("no plan was read")
+
+    def test_text_of_an_index_that_is_none(self):
+        self.run_both("bytes")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -402,7 +402,7 @@ static void read_plan(const struct bytecode_due *due, const struct opcode_librar
 
 	/* A text that the host allows to be no longer would be reported to its error log. */
 	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
-	    api->prepare_v2(due->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
+	    module_replay_prepare(api, due->db, text, &explained) == SQLITE_OK && explained) {
 		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
 		if (reason == PLAN_DIFFERENT && !is_answered(due, library, replay, explained))
 			reason = PLAN_FOREIGN_DIFFERENT;
@@ -448,14 +448,14 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 	reason = callback_of(library, due->db); /* before the error, which the callback may have made */
 	if (!reason && has_error(due, subject))
 		reason = PLAN_ERROR_IN_USE;
-	if (!reason && !module_methods_hold())
+	if (!reason && (!quiet.number || !module_methods_hold()))
 		reason = PLAN_NOT_REACHED;
 	if (reason) {
 		refuse_due(due, reason);
 	} else {
 		/* Also without answers, because SQLite asks the module of a table that it leaves out of a
 		 * join. */
-		module_replay_begin(&replay, due->answers ? due->answers : &none);
+		module_replay_begin(&replay, due->answers ? due->answers : &none, quiet.number);
 		read_plan(due, library, &replay);
 		module_replay_end();
 		module_methods_release();

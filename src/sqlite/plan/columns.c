@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "handler/unwind/stack_copy.h"
 #include "sqlite/plan/mapping.h"
+#include "sqlite/plan/module_calls.h"
 
 #define NEAR 12        /* opcodes between a column and its comparison */
 #define COMPARED_MAX 8 /* columns of a node */
@@ -287,7 +288,7 @@ static bool find_index(const struct table *table, const char *column, const char
 	                          table->database ? "\"" : "", table->database ? table->database : "",
 	                          table->database ? "\"." : "", table->name, column, operand);
 
-	if (text && api->prepare_v2(table->db, text, -1, &explained, NULL) == SQLITE_OK && explained) {
+	if (text && module_replay_prepare(api, table->db, text, &explained) == SQLITE_OK && explained) {
 		const void *bytecode = opcode_bytecode(table->library, explained, &count);
 
 		for (uint32_t i = 0; i < count && !*detail; i++) {
@@ -448,7 +449,7 @@ static bool find_covered(const struct plan_node *node, const struct compared *co
 		sqlite3_stmt *one = NULL;
 		int32_t number = -2;
 
-		if (text && api->prepare_v2(table->db, text, -1, &one, NULL) == SQLITE_OK && one)
+		if (text && module_replay_prepare(api, table->db, text, &one) == SQLITE_OK && one)
 			number = number_in(table, wanted, one);
 		for (int i = 0; i < compared->count; i++)
 			if (compared->columns[i].number == number) {
@@ -504,7 +505,7 @@ static bool try_name(struct plan_node *node, const struct compared *compared, co
 	                          point ? "\"." : "", table);
 	struct table of = { library, api, db, point ? database : NULL, table };
 
-	if (text && api->prepare_v2(db, text, -1, &all, NULL) == SQLITE_OK && all)
+	if (text && module_replay_prepare(api, db, text, &all) == SQLITE_OK && all)
 		is_it = name_columns(node, compared, wanted, &of, all);
 	api->finalize(all);
 	api->free(text);

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handler/unwind/stack_copy.h"
+
 /* SQLite asks for each set of usable constraints, so a join of many tables has many calls. */
 #define CALLS_PER_STATEMENT 1000
 
 /* sqlite3_vtab_in() and sqlite3_vtab_distinct() */
 #define IN_SINCE 3038000
 #define IN_MAX 32
+
+/* Of a text that the module keeps. */
+#define INDEX_TEXT_MAX 2000
 
 typedef struct sqlite3_index_constraint constraint;
 typedef struct sqlite3_index_orderby order;
@@ -44,6 +49,7 @@ struct module_call {
 /* Not in struct calling: another thread may get that, if this one ends inside a call. */
 static __thread struct module_record *recording __attribute__((tls_model("initial-exec")));
 static __thread struct module_replay *replaying __attribute__((tls_model("initial-exec")));
+static __thread uint64_t replaying_call __attribute__((tls_model("initial-exec"))); /* 0: none */
 
 /* --- records --------------------------------------------------------------------------------- */
 
@@ -159,7 +165,25 @@ static bool record_question(struct module_record *record, int module, sqlite3_in
 	       copy_bytes(&call->orders, info->aOrderBy, orders * sizeof(order));
 }
 
-static bool record_answer(struct module_call *call, const sqlite3_index_info *info, int rc)
+/* SQLite does not read idxStr, so it need not be a text, nor a pointer. Without an end it is lost. */
+static bool copy_index_text(char **to, const sqlite3_index_info *info, const sqlite3_api_routines *api)
+{
+	char text[INDEX_TEXT_MAX];
+	const char *end;
+	size_t size = 0;
+
+	if (!info->idxStr)
+		return true;
+	if (info->needToFreeIdxStr) {
+		end = memchr(info->idxStr, '\0', api->msize(info->idxStr));
+		return end && copy_bytes(to, info->idxStr, (size_t)(end - info->idxStr) + 1);
+	}
+	return stack_copy_text(info->idxStr, text, sizeof(text), &size) && size < sizeof(text) &&
+	       copy_bytes(to, text, size + 1);
+}
+
+static bool record_answer(struct module_call *call, const sqlite3_index_info *info, int rc,
+                          const sqlite3_api_routines *api)
 {
 	call->rc = rc;
 	call->number = info->idxNum;
@@ -169,7 +193,7 @@ static bool record_answer(struct module_call *call, const sqlite3_index_info *in
 	call->flags = info->idxFlags;
 	if (rc != SQLITE_OK) /* SQLite uses the rest of no other answer */
 		return true;
-	return read_taken(info, call, &call->taken) && copy_text(&call->text, info->idxStr) &&
+	return read_taken(info, call, &call->taken) && copy_index_text(&call->text, info, api) &&
 	       copy_bytes(&call->usages, info->aConstraintUsage,
 	                  (size_t)call->constraint_count * sizeof(usage));
 }
@@ -222,15 +246,45 @@ static int answer(struct module_replay *replay, const struct module_call *call, 
 
 /* --- replay ----------------------------------------------------------------------------------- */
 
-void module_replay_begin(struct module_replay *replay, const struct module_record *record)
+void module_replay_begin(struct module_replay *replay, const struct module_record *record, uint64_t call)
 {
-	*replay = (struct module_replay){ .record = record };
+	*replay = (struct module_replay){ .record = record, .call = call };
 	replaying = replay;
+	replaying_call = call;
 }
 
 void module_replay_end(void)
 {
 	replaying = NULL;
+	replaying_call = 0;
+}
+
+void module_replay_enter(const struct call *call, const char *text)
+{
+	if (replaying_call && call->outer_number == replaying_call && text == replaying->text)
+		replaying_call = call->number;
+}
+
+int module_replay_prepare(const sqlite3_api_routines *api, sqlite3 *db, const char *text, sqlite3_stmt **stmt)
+{
+	struct module_replay *replay = replaying;
+	int rc;
+
+	if (replay)
+		replay->text = text;
+	rc = api->prepare_v2(db, text, -1, stmt, NULL);
+	if (replay)
+		replaying_call = replay->call;
+	return rc;
+}
+
+/* Not in a preparation of the host's code that runs meanwhile, which is in a call of its own; nor if that
+ * code has left the replay's call by longjmp(). */
+static bool is_replayed(const void *frame)
+{
+	const struct call_slot *innermost = calling_current ? calling_find(calling_current, frame) : NULL;
+
+	return innermost && call_slot_number(innermost) == replaying_call;
 }
 
 /* SQLite asks fewer questions than before if it knows the columns of a view already, so recorded ones may be
@@ -277,6 +331,12 @@ static bool resume(struct module_record *record, uint64_t number)
 	return true;
 }
 
+/* A recording that the host left by longjmp() may have become another thread's. */
+static bool is_recorded(const struct module_record *record)
+{
+	return record && record->calling == calling_current;
+}
+
 int module_calls_best_index(int module, best_index_function *real, sqlite3_vtab *table,
                             sqlite3_index_info *info)
 {
@@ -286,9 +346,9 @@ int module_calls_best_index(int module, best_index_function *real, sqlite3_vtab 
 	size_t at;
 	int rc;
 
-	if (__builtin_expect(replaying != NULL, 0))
+	if (__builtin_expect(replaying_call != 0, 0) && is_replayed(__builtin_frame_address(0)))
 		return replay_best_index(replaying, module, info);
-	if (!record)
+	if (!is_recorded(record))
 		return real(table, info);
 	is_fine = record_question(record, module, info);
 	at = record->calls.count - 1;
@@ -296,7 +356,8 @@ int module_calls_best_index(int module, best_index_function *real, sqlite3_vtab 
 	recording = NULL; /* what the module prepares itself is not a part of it */
 	rc = real(table, info);
 	if (resume(record, number))
-		record->is_lost |= !is_fine || !record_answer(&record->calls.items[at], info, rc);
+		record->is_lost |= !is_fine || !record_answer(&record->calls.items[at], info, rc,
+		                                              host_api(record->library));
 	return rc;
 }
 
@@ -308,9 +369,9 @@ int module_calls_find_function(int module, find_function_function *real, sqlite3
 	uint64_t number;
 	int rc;
 
-	if (__builtin_expect(replaying != NULL, 0))
+	if (__builtin_expect(replaying_call != 0, 0) && is_replayed(__builtin_frame_address(0)))
 		return replay_find_function(replaying, module, argc, name, function, context);
-	if (!record)
+	if (!is_recorded(record))
 		return real(table, argc, name, function, context);
 	number = record->number;
 	recording = NULL;

@@ -28,8 +28,10 @@ struct module_record {
 
 struct module_replay {
 	const struct module_record *record;
-	size_t at;      /* the next call */
-	bool is_failed; /* SQLite asked something else */
+	uint64_t call;    /* in which this thread prepares */
+	const char *text; /* that it prepares now */
+	size_t at;        /* the next call */
+	bool is_failed;   /* SQLite asked something else */
 };
 
 /* The host begins to prepare a statement on this thread, and has prepared it. Returns what was recorded,
@@ -38,10 +40,19 @@ struct module_replay {
 void module_record_begin(struct calling *calling, const struct host_library *library);
 const struct module_record *module_record_end(struct calling *calling);
 
-/* Until the end, SQLite gets the recorded answers on this thread. The thread runs no code of the host between
- * the two. */
-void module_replay_begin(struct module_replay *replay, const struct module_record *record);
+/* Until the end, SQLite gets the recorded answers on this thread, for what is prepared in the call of that
+ * number and in none inside it. SQLite may run code of the host meanwhile: a function of constants, a busy
+ * handler, a module that has its own methods. */
+void module_replay_begin(struct module_replay *replay, const struct module_record *record, uint64_t call);
 void module_replay_end(void);
+
+/* sqlite3_prepare_v2() of queryprof's own, possibly in a replay. */
+int module_replay_prepare(const sqlite3_api_routines *api, sqlite3 *db, const char *text,
+                          sqlite3_stmt **stmt);
+
+/* A call begins that prepares the text. In a program that has SQLite inside, the preparation of the replay is
+ * such a call, too. */
+void module_replay_enter(const struct call *call, const char *text);
 
 /* The methods that replace the modules' own. `module`: a number that identifies the module's methods. */
 int module_calls_best_index(int module, best_index_function *real, sqlite3_vtab *table,

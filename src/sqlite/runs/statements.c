@@ -368,6 +368,8 @@ void statement_prepare_begin(struct run_call *prepare, const struct host_library
 	if (!prepare->call.number)
 		return;
 	prepare->call.slot->is_quiet = true;
+	if (prepare->call.is_quiet)
+		module_replay_enter(&prepare->call, text);
 	if (prepare->call.is_quiet || prepare->call.running)
 		return;
 	session = recording_meets(library, db);
