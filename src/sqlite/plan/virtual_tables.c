@@ -174,23 +174,30 @@ void virtual_modules_name(struct plan *plan, const struct host_library *library)
 void virtual_filter_hash(struct hash *hash, const struct opcode_library *opcodes, const void *bytecode,
                          uint32_t at)
 {
-	const struct opcode_bytes *filter = opcode_at(opcodes, bytecode, at);
-	char text[FILTER_TEXT_MAX];
-	size_t size = 0;
-
-	if (strcmp(opcodes->names[filter->opcode], "VFilter") != 0)
+	if (strcmp(opcodes->names[opcode_at(opcodes, bytecode, at)->opcode], "VFilter") != 0)
 		return;
 	/* Integer for the number, Integer for the number of arguments, VFilter. */
 	hash_word(hash, at >= 2 ? (uint32_t)opcode_at(opcodes, bytecode, at - 2)->p1 : 0);
-	if (filter->p4 && stack_copy_text(filter->p4, text, sizeof(text), &size))
+}
+
+static void hash_text(struct hash *hash, const struct opcode_library *opcodes,
+                      const struct opcode_bytes *filter)
+{
+	char text[FILTER_TEXT_MAX];
+	size_t size = 0;
+
+	if (!strcmp(opcodes->names[filter->opcode], "VFilter") && filter->p4 &&
+	    stack_copy_text(filter->p4, text, sizeof(text), &size))
 		hash_word(hash, hash_bytes(text, size).first);
 }
 
 static void hash_filters(struct hash *hash, const struct opcode_library *opcodes, const void *bytecode,
                          uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		virtual_filter_hash(hash, opcodes, bytecode, i);
+		hash_text(hash, opcodes, opcode_at(opcodes, bytecode, i));
+	}
 }
 
 struct hash virtual_filters_hash(const struct opcode_library *opcodes, const void *bytecode, uint32_t count)

@@ -21,12 +21,12 @@ enum bytecode_counter virtual_tables_check(const struct host_library *library,
                                            const struct opcode_library *opcodes, const sqlite3 *db,
                                            const void *bytecode, uint32_t count, bool *needs_record);
 
-/* What the opcode passes to a module's xFilter, of the answer to xBestIndex, if it is VFilter: the hash of
- * the number and the text. `at`: its number. */
+/* The number that the opcode passes to a module's xFilter, of the answer to xBestIndex, if it is VFilter.
+ * `at`: its number. Its text is left out, because reading that takes system calls. */
 void virtual_filter_hash(struct hash *hash, const struct opcode_library *opcodes, const void *bytecode,
                          uint32_t at);
 
-/* Of all of them, in the bytecode and its triggers. The statement that has the opcodes lives. */
+/* All numbers and texts, in the bytecode and its triggers. The statement that has the opcodes lives. */
 struct hash virtual_filters_hash(const struct opcode_library *opcodes, const void *bytecode, uint32_t count);
 
 /* The name of the module of the virtual table that an opcode's P4 leads to. The table was checked. */
