@@ -45,51 +45,77 @@ static struct page_database *find_database(const struct page_files *files, const
 }
 
 /* Under the lock. */
-static struct page_database *open_database(struct page_files *files, const char *path)
+static struct page_database *open_database(struct page_files *files, const struct stat *identity,
+                                           const char *path)
 {
-	const int saved_errno = errno;
-	struct page_database *database = NULL;
-	struct stat identity;
+	struct page_database *database = find_database(files, identity, path);
 
-	if (path && *path && strlen(path) < PAGE_PATH_BYTES && !stat(path, &identity) &&
-	    !(database = find_database(files, &identity, path)) && (database = take_place(files))) {
-		database->device = identity.st_dev;
-		database->inode = identity.st_ino;
+	if (!database && (database = take_place(files))) {
+		database->device = identity->st_dev;
+		database->inode = identity->st_ino;
 		database->path_size = (uint32_t)strlen(path);
 		memcpy(database->path, path, database->path_size + 1);
 	}
-	errno = saved_errno;
 	/* Another file may have got this one's number meanwhile, and a connection that opens it reads all
 	 * anew. */
 	if (database && !database->files) {
-		database->page_size = 0;
+		__atomic_store_n(&database->page_size, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&database->life, database->life + 1, __ATOMIC_RELAXED);
 		page_owners_forget(&database->owners,
 		                   __atomic_load_n(&database->sums, __ATOMIC_ACQUIRE) != 0);
 	}
 	return database;
 }
 
+/* Under the lock. */
+static void add_wals(struct page_database *database, int number)
+{
+	__atomic_store_n(&database->wals, database->wals + (uint32_t)number, __ATOMIC_RELAXED);
+}
+
 /* --- files --------------------------------------------------------------------------------------- */
 
+/* Whether the path leads to the file that is open, and not to one that has taken its place. */
+static bool identify(const sqlite3_file *database_file, const char *path, struct stat *identity)
+{
+	const int saved_errno = errno;
+	sqlite3_file *open = (sqlite3_file *)database_file;
+	int has_moved = 0;
+	bool is_known = path && *path && strlen(path) < PAGE_PATH_BYTES;
+
+	/* SQLite's method acquires no mutex for it. */
+	if (is_known && open && open->pMethods)
+		open->pMethods->xFileControl(open, SQLITE_FCNTL_HAS_MOVED, &has_moved);
+	is_known = is_known && !has_moved && !stat(path, identity);
+	errno = saved_errno;
+	return is_known;
+}
+
+/* `database_file`: NULL: not known. A file whose database is not known, and remains so, has the role OTHER.
+ */
 static struct page_file *add(struct page_files *files, sqlite3_file *file, enum page_file_role role,
                              const sqlite3_file *database_file, const char *path)
 {
+	struct stat identity;
+	/* Before the lock, because a file system may not answer. */
+	const bool is_known = role != PAGE_FILE_OTHER && identify(database_file, path, &identity);
 	struct page_database *database = NULL;
 	struct page_file *added = NULL;
 	uint32_t slot;
 
 	lock_acquire(&lock);
 	slot = pointer_slot_choose(files->keys, PAGE_FILES, files->used, file);
-	if (role != PAGE_FILE_OTHER && slot != POINTER_SLOT_NONE)
-		database = open_database(files, path);
-	if (slot != POINTER_SLOT_NONE && (database || role == PAGE_FILE_OTHER)) {
+	if (is_known && slot != POINTER_SLOT_NONE)
+		database = open_database(files, &identity, path);
+	if (slot != POINTER_SLOT_NONE) {
 		added = &files->files[slot];
-		*added = (struct page_file){ .role = role, .database = database };
-		if (role == PAGE_FILE_WAL)
+		*added =
+			(struct page_file){ .role = database ? role : PAGE_FILE_OTHER, .database = database };
+		if (added->role == PAGE_FILE_WAL)
 			added->database_file = database_file;
 		if (database) {
 			database->files++;
-			database->wals += role == PAGE_FILE_WAL;
+			add_wals(database, role == PAGE_FILE_WAL);
 		}
 		pointer_slot_publish(files->keys, &files->used, slot, file);
 	}
@@ -99,18 +125,31 @@ static struct page_file *add(struct page_files *files, sqlite3_file *file, enum 
 
 void page_files_remove(struct page_files *files, const sqlite3_file *file)
 {
-	struct page_file *removed;
-	uint32_t slot = pointer_slot_find(files->keys, PAGE_FILES, file);
+	const struct page_file *removed;
+	uint32_t slot;
 
-	if (slot == POINTER_SLOT_NONE)
+	if (pointer_slot_find(files->keys, PAGE_FILES, file) == POINTER_SLOT_NONE)
 		return;
 	lock_acquire(&lock);
-	removed = &files->files[slot];
-	if (removed->database) {
-		removed->database->files--;
-		removed->database->wals -= removed->role == PAGE_FILE_WAL;
+	/* Another thread may have forgotten all files. */
+	slot = pointer_slot_find(files->keys, PAGE_FILES, file);
+	if (slot != POINTER_SLOT_NONE) {
+		removed = &files->files[slot];
+		if (removed->database) {
+			removed->database->files--;
+			add_wals(removed->database, -(removed->role == PAGE_FILE_WAL));
+		}
+		pointer_slot_remove(files->keys, PAGE_FILES, &files->used, slot);
+		page_owners_change();
 	}
-	pointer_slot_remove(files->keys, PAGE_FILES, &files->used, slot);
+	lock_release(&lock);
+}
+
+void page_files_forget_pages(struct page_files *files)
+{
+	lock_acquire(&lock);
+	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++)
+		page_owners_forget_pages(&files->databases[i]->owners);
 	page_owners_change();
 	lock_release(&lock);
 }
@@ -122,8 +161,10 @@ void page_files_forget(struct page_files *files)
 		if (pointer_slot_is_used(files->keys[i]))
 			pointer_slot_remove(files->keys, PAGE_FILES, &files->used, i);
 	page_owners_change();
-	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++)
-		files->databases[i]->files = files->databases[i]->wals = 0;
+	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++) {
+		files->databases[i]->files = 0;
+		__atomic_store_n(&files->databases[i]->wals, 0, __ATOMIC_RELAXED);
+	}
 	lock_release(&lock);
 }
 
@@ -149,7 +190,7 @@ static __attribute__((noinline)) struct page_file *add_new(struct page_files *fi
 	if (!opened)
 		return access->is_write ? add(files, access->file, PAGE_FILE_OTHER, NULL, NULL) : NULL;
 	switch (opened->role) {
-	case OPENED_DATABASE: return add(files, access->file, PAGE_FILE_DATABASE, NULL, opened->path);
+	case OPENED_DATABASE: return add(files, access->file, PAGE_FILE_DATABASE, access->file, opened->path);
 	case OPENED_WAL: return add(files, access->file, PAGE_FILE_WAL, opened->other, opened->path);
 	case OPENED_JOURNAL: return add(files, access->file, PAGE_FILE_JOURNAL, NULL, opened->path);
 	default:

@@ -22,13 +22,19 @@ struct run;
 
 struct page_database {
 	uint64_t device, inode;
-	uint32_t files, wals; /* open ones; under the lock */
+	uint32_t files, wals; /* open ones; under the lock; wals: atomic */
+	uint32_t life;        /* atomic; another one each time that it is opened anew */
 	uint32_t sums;        /* atomic: sums of threads that need its names */
 	uint32_t page_size;   /* atomic; 0: not known yet */
 	uint32_t path_size;
 	char path[PAGE_PATH_BYTES];
 	struct page_owners owners;
 };
+
+static inline uint32_t page_database_life(const struct page_database *database)
+{
+	return __atomic_load_n(&database->life, __ATOMIC_RELAXED);
+}
 
 enum page_file_role { PAGE_FILE_OTHER, PAGE_FILE_DATABASE, PAGE_FILE_WAL, PAGE_FILE_JOURNAL };
 
@@ -68,6 +74,9 @@ void page_files_remove(struct page_files *files, const sqlite3_file *file);
 
 /* All of them. */
 void page_files_forget(struct page_files *files);
+
+/* Their pages may have been written without being seen. */
+void page_files_forget_pages(struct page_files *files);
 
 /* The connection unmaps the index of its WAL. */
 void page_files_unmap(struct page_files *files, const sqlite3_file *database_file);

@@ -8,15 +8,28 @@
 #include "handler/ring.h"
 #include "query/statement_stats.h"
 #include "settings/setting.h"
+#include "sqlite/locks/lock_holders.h"
 #include "sqlite/pages/page_memory.h"
 #include "sqlite/session/run.h"
+#include "sqlite/session/transaction.h"
 #include "wire/page_record.h"
 
 bool page_io_is_on;
 static bool base;
 
+/* Pages were written meanwhile without being seen. */
+static int apply(const struct setting_value *value, char **reason)
+{
+	struct page_files *files = page_memory_known_files();
+
+	(void)reason;
+	if (value->number && files && !__atomic_load_n(&page_io_is_on, __ATOMIC_RELAXED))
+		page_files_forget_pages(files);
+	return QP_OK;
+}
+
 SETTING_LIST(page_io, .is_process_wide = true, .value = &page_io_is_on, .base = &base, SETTING_ON_OFF(false),
-             .name = "query_profiler_page_io",
+             .apply = apply, .name = "query_profiler_page_io",
              .description = "Counts the pages that statements read and write, by table and index");
 
 /* A call of a file's method. */
@@ -37,6 +50,7 @@ struct page_event {
 	struct page_database *database;
 	uint64_t statement; /* as statement_stats_find() has it; 0: not known */
 	uint32_t page, bytes, times;
+	uint32_t life;      /* of the database; in a later one the event cannot be counted any more */
 	uint8_t kind, type; /* enum page_event_kind; of page_owners_find() */
 	bool is_again;      /* the page had been written before */
 };
@@ -47,7 +61,9 @@ struct page_sum {
 	uint32_t btree, class; /* of struct page_owner, or CLASS_...; btree: if not known, a page that leads
 	                          to it, or 0: several */
 	uint64_t start_ns;
-	uint64_t counts[PAGE_COUNTS];
+	/* Only its thread increases it, and only under `busy` it is used otherwise; and what of it records
+	 * have. */
+	uint64_t counts[PAGE_COUNTS], recorded[PAGE_COUNTS];
 };
 
 /* Further classes of sums. */
@@ -71,11 +87,13 @@ struct recent_sum {
 };
 
 struct page_io {
-	uint32_t busy;    /* atomic: a thread works on the sums */
-	bool has_written; /* so a page's b-tree is known at the end of the transaction only */
-	uint32_t events;  /* used, */
-	uint32_t room;    /* of so many, */
-	uint32_t due;     /* to be counted when there are so many */
+	uint32_t busy;               /* atomic: a thread works on the sums */
+	uint32_t thread_id;          /* whose they are; 0: nothing is valid yet */
+	bool has_written;            /* so a page's b-tree is known at the end of the transaction only */
+	const sqlite3_file *written; /* the transaction's database; NULL: not known */
+	uint32_t events;             /* used, */
+	uint32_t room;               /* of so many, */
+	uint32_t due;                /* to be counted when there are so many */
 	uint32_t sums;
 	uint32_t reads; /* that were counted without an event, since the time was read */
 	uint64_t flushed_ns;
@@ -143,7 +161,8 @@ static enum page_kind kind_of(const struct page_sum *sum, struct page_owner owne
 }
 
 /* False: the ring has no room. */
-static bool write_record(const struct page_sum *sum, const struct thread *thread, struct ring *ring,
+static bool write_record(const struct page_io *io, const struct page_sum *sum,
+                         const uint64_t counts[PAGE_COUNTS], const struct thread *thread, struct ring *ring,
                          bool is_last)
 {
 	static const struct page_btree none = { 0 };
@@ -152,8 +171,9 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 	const bool is_page = owner.class == PAGE_CLASS_UNKNOWN;
 	const struct page_btree *known = is_page ? NULL : page_owners_btree(&database->owners, owner.btree);
 	const struct page_btree *btree = known ? known : &none;
-	const size_t size =
-		sizeof(struct page_record) + database->path_size + btree->name_size + btree->table_size;
+	const uint32_t path_size = database->path_size;
+	const uint8_t name_size = btree->name_size, table_size = btree->table_size;
+	const size_t size = sizeof(struct page_record) + path_size + name_size + table_size;
 	struct page_record *record = is_last ? ring_reserve(ring, size) : ring_try_reserve(ring, size);
 	char *to;
 
@@ -164,25 +184,40 @@ static bool write_record(const struct page_sum *sum, const struct thread *thread
 		.start_realtime_ns = sum->start_ns + thread->realtime_offset_ns,
 		.kind = kind_of(sum, owner, known),
 		.root = is_page ? sum->btree : btree->root,
-		.thread_id = thread->id,
-		.database_size = database->path_size,
-		.btree_size = btree->name_size,
-		.table_size = btree->table_size,
+		.thread_id = io->thread_id,
+		.database_size = path_size,
+		.btree_size = name_size,
+		.table_size = table_size,
 	};
-	for (unsigned i = 0; i < PAGE_COUNTS; i++)
-		record->counts[i] = __atomic_load_n(&sum->counts[i], __ATOMIC_RELAXED);
+	memcpy(record->counts, counts, sizeof(record->counts));
 	to = record->text;
-	memcpy(to, database->path, database->path_size);
-	memcpy(to += database->path_size, btree->name, btree->name_size);
-	memcpy(to + btree->name_size, btree->table, btree->table_size);
+	memcpy(to, database->path, path_size);
+	memcpy(to += path_size, btree->name, name_size);
+	memcpy(to + name_size, btree->table, table_size);
 	ring_commit(ring, record, RECORD_PAGE_IO);
 	return true;
 }
 
-/* What has no room remains for the next time, unless it is the last one. */
-static void flush(struct page_io *io, const struct thread *thread, uint64_t now_ns, bool is_last)
+/* What was counted since the sum's previous record. False: the ring has no room. */
+static bool record_sum(const struct page_io *io, struct page_sum *sum, const struct thread *thread,
+                       uint64_t now_ns, bool is_last)
 {
 	struct ring *ring = sampler_ring();
+	uint64_t counts[PAGE_COUNTS], any = 0;
+
+	for (unsigned i = 0; i < PAGE_COUNTS; i++)
+		any |= counts[i] = __atomic_load_n(&sum->counts[i], __ATOMIC_RELAXED) - sum->recorded[i];
+	if (ring && any && !write_record(io, sum, counts, thread, ring, is_last))
+		return false;
+	for (unsigned i = 0; i < PAGE_COUNTS; i++)
+		sum->recorded[i] += counts[i];
+	sum->start_ns = now_ns;
+	return true;
+}
+
+/* The calling thread's sums. What has no room remains for the next time, unless it is the last one. */
+static void flush(struct page_io *io, const struct thread *thread, uint64_t now_ns, bool is_last)
+{
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; i < SUMS && left < io->sums; i++) {
@@ -190,7 +225,7 @@ static void flush(struct page_io *io, const struct thread *thread, uint64_t now_
 
 		if (!sum->database)
 			continue;
-		if (ring && !write_record(sum, thread, ring, is_last) && !is_last) {
+		if (!record_sum(io, sum, thread, now_ns, is_last) && !is_last) {
 			left++;
 			continue;
 		}
@@ -200,6 +235,7 @@ static void flush(struct page_io *io, const struct thread *thread, uint64_t now_
 		io->sums--;
 	}
 	io->newest = NULL;
+	memset(io->recent, 0, sizeof(io->recent));
 	io->flushed_ns = now_ns;
 }
 
@@ -238,7 +274,7 @@ static struct page_sum *find_sum(struct page_io *io, const struct page_event *ev
 	return io->newest = &io->sum[i];
 }
 
-/* Another thread may write the sum to the ring when the process ends. */
+/* Another thread may write the sum to the ring meanwhile. */
 static inline void increase(uint64_t *count, uint64_t by)
 {
 	__atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
@@ -310,7 +346,7 @@ static void count_event(struct page_io *io, const struct page_event *event, stru
 /* Whether later pages may show what the event's page is: not if nothing of the database is understood. */
 static bool may_be_known(const struct page_event *event)
 {
-	return event->database->owners.layout.size != 0;
+	return page_owners_layout(&event->database->owners).size != 0;
 }
 
 /* Makes room for more events that wait. False: no memory, or they are too many. */
@@ -318,6 +354,8 @@ static bool grow(struct page_io *io)
 {
 	const uint32_t chunk = (io->room - EVENTS) / EVENTS_IN_CHUNK;
 
+	if (page_memory_is_scarce())
+		return false;
 	if (!io->equal)
 		io->equal = page_memory_allocate(EVENTS_IN_CHUNK * sizeof(*io->equal));
 	if (!io->equal || chunk >= EVENT_CHUNKS ||
@@ -329,9 +367,9 @@ static bool grow(struct page_io *io)
 
 static bool is_equal(const struct page_event *one, const struct page_event *other)
 {
-	return one->database == other->database && one->statement == other->statement &&
-	       one->page == other->page && one->bytes == other->bytes && one->kind == other->kind &&
-	       one->type == other->type && one->is_again == other->is_again;
+	return one->database == other->database && one->life == other->life &&
+	       one->statement == other->statement && one->page == other->page && one->bytes == other->bytes &&
+	       one->kind == other->kind && one->type == other->type && one->is_again == other->is_again;
 }
 
 /* The event waits, at the end of the `kept` ones, or as one with an equal one. Returns how many wait. */
@@ -358,8 +396,11 @@ static void count_events(struct page_io *io, const struct thread *thread, uint64
 
 	for (uint32_t i = 0; i < io->events; i++) {
 		const struct page_event event = *event_at(io, i);
-		struct page_owner owner = owner_of(&event, is_end);
+		struct page_owner owner;
 
+		if (event.life != page_database_life(event.database))
+			continue;
+		owner = owner_of(&event, is_end);
 		if (owner.class == PAGE_CLASS_UNKNOWN && event.page && may_be_known(&event)) {
 			if (!is_end) {
 				kept = keep(io, kept, &event);
@@ -397,7 +438,7 @@ static void release(struct page_io *io)
 	__atomic_store_n(&io->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* False: the process ends, and another thread writes the sums. */
+/* False: another thread writes the sums. */
 static bool count(struct page_io *io, bool is_end)
 {
 	const struct thread *thread = thread_current;
@@ -413,11 +454,26 @@ static bool count(struct page_io *io, bool is_end)
 	return true;
 }
 
-void page_io_end(struct page_io *io)
+static bool may_write(const sqlite3_file *database_file)
+{
+	const struct lock_file *entry = database_file ? lock_file_find(database_file) : NULL;
+
+	return entry && lock_file_locks(entry) >> HOLD_WRITE & 1;
+}
+
+static void end_transaction(struct page_io *io)
 {
 	if (io->events || io->reads)
 		count(io, true);
 	io->has_written = false;
+	io->written = NULL;
+}
+
+void page_io_end(struct page_io *io)
+{
+	/* The lock of another connection than the one that has written, which continues. */
+	if (!io->has_written || !may_write(io->written))
+		end_transaction(io);
 }
 
 void page_io_flush_all(void)
@@ -431,29 +487,58 @@ void page_io_flush_all(void)
 
 		if (!io || !acquire(io))
 			continue;
-		if (thread == thread_current)
+		if (thread == thread_current) {
 			count_events(io, thread, now_here(), true);
-		flush(io, thread, now_here(), true);
+			flush(io, thread, now_here(), true);
+		}
+		/* The thread may be increasing one. */
+		for (uint32_t j = 0; thread != thread_current && j < SUMS; j++)
+			if (io->sum[j].database)
+				record_sum(io, &io->sum[j], thread, now_here(), true);
 		release(io);
 	}
 }
 
 /* --- calls of methods -------------------------------------------------------------------------------- */
 
-/* Of zeroed memory, as it is in a forked child, too. */
-static void begin(struct page_io *io)
+/* The thread has none, or that of the thread which had its slot before; or it was zeroed in a forked child.
+ * NULL: no memory, or another thread writes the sums just now. */
+static __attribute__((noinline)) struct page_io *take_io(struct thread *thread)
 {
-	io->room = io->due = EVENTS;
+	struct page_io *io = thread->page_io;
+
+	if (!io && !(io = page_memory_allocate(sizeof(*io))))
+		return NULL;
+	__atomic_store_n(&thread->page_io, io, __ATOMIC_RELEASE);
+	if (!acquire(io))
+		return NULL;
+	if (io->thread_id) {
+		count_events(io, thread, now_here(), true);
+		flush(io, thread, now_here(), true);
+	} else {
+		io->room = io->due = EVENTS;
+	}
+	io->has_written = false;
+	io->written = NULL;
+	io->frame = NULL;
+	io->file = NULL;
+	io->thread_id = thread->id;
+	release(io);
+	return io;
 }
 
-static struct page_io *make_io(struct thread *thread)
+static inline struct page_io *io_of(struct thread *thread)
 {
-	struct page_io *made = page_memory_allocate(sizeof(*made));
+	struct page_io *io = thread->page_io;
 
-	if (made)
-		begin(made);
-	__atomic_store_n(&thread->page_io, made, __ATOMIC_RELEASE);
-	return made;
+	return __builtin_expect(io && io->thread_id == thread->id, 1) ? io : take_io(thread);
+}
+
+static uint32_t page_size_of(const struct page_database *database)
+{
+	const struct page_layout layout = page_owners_layout(&database->owners);
+
+	return layout.size ? layout.size : __atomic_load_n(&database->page_size, __ATOMIC_RELAXED);
 }
 
 static bool is_page_size(uint32_t bytes)
@@ -465,17 +550,21 @@ static bool is_page_size(uint32_t bytes)
 static void see_database(struct page_event *event, const struct page_access *access)
 {
 	struct page_database *database = event->database;
-	const uint32_t size = database->page_size;
+	const uint32_t size = page_size_of(database);
+	const bool may_be_page = is_page_size(access->bytes) && access->offset % access->bytes == 0;
 
-	if (is_page_size(access->bytes) && access->offset % access->bytes == 0) {
+	/* SQLite may also read the beginning of an overflow page alone. Another size than before is that of
+	 * page 1 first. */
+	if (may_be_page && (!size || access->bytes == size || !access->offset)) {
 		if (size != access->bytes)
 			__atomic_store_n(&database->page_size, access->bytes, __ATOMIC_RELAXED);
 		event->page = (uint32_t)(access->offset / access->bytes) + 1;
 		event->type = (uint8_t)page_type_of(event->page, access->data);
-		if (event->kind == EVENT_WRITE || page_owners_want(&database->owners, event->type))
+		if (event->kind == EVENT_WRITE ||
+		    page_owners_want(&database->owners, event->page, event->type))
 			page_owners_see(&database->owners, event->page, access->data, access->bytes,
 			                event->kind == EVENT_WRITE);
-	} else {
+	} else if (!may_be_page || !access->is_write) {
 		event->page = size ? (uint32_t)(access->offset / size) + 1 : access->offset < 512;
 	}
 	if (event->kind == EVENT_WRITE)
@@ -498,7 +587,7 @@ static void join_head(struct page_io *io, struct page_event *event)
 static void see_wal_page(struct page_event *event, const struct page_access *access, struct page_file *file)
 {
 	struct page_database *database = event->database;
-	const uint32_t size = database->page_size;
+	const uint32_t size = __atomic_load_n(&database->page_size, __ATOMIC_RELAXED);
 	const uint32_t frame_size = size + WAL_FRAME_BYTES;
 	const uint64_t at = (uint64_t)access->offset - WAL_HEADER_BYTES;
 	const uint32_t frame = (uint32_t)(at / frame_size) + 1, within = (uint32_t)(at % frame_size);
@@ -526,7 +615,7 @@ static void see_wal_page(struct page_event *event, const struct page_access *acc
 	}
 	if (event->page && bytes + size == (const uint8_t *)access->data + access->bytes) {
 		event->type = (uint8_t)page_type_of(event->page, bytes);
-		if (access->is_write || page_owners_want(&database->owners, event->type))
+		if (access->is_write || page_owners_want(&database->owners, event->page, event->type))
 			page_owners_see(&database->owners, event->page, bytes, size, access->is_write);
 	}
 	if (access->is_write)
@@ -548,9 +637,9 @@ static void see_wal(struct page_event *event, const struct page_access *access, 
 	}
 	event->kind = access->is_write ? EVENT_WAL_WRITE : EVENT_WAL_READ;
 	/* A page that is read alone has the database's size. */
-	if (!database->page_size && is_page_size(access->bytes))
+	if (!__atomic_load_n(&database->page_size, __ATOMIC_RELAXED) && is_page_size(access->bytes))
 		__atomic_store_n(&database->page_size, access->bytes, __ATOMIC_RELAXED);
-	if (database->page_size)
+	if (__atomic_load_n(&database->page_size, __ATOMIC_RELAXED))
 		see_wal_page(event, access, file);
 }
 
@@ -567,8 +656,6 @@ static __attribute__((noinline)) struct page_file *find_file(struct page_io *io,
 	io->file = file ? access->file : NULL;
 	io->found = file;
 	io->version = version;
-	if (!io->room)
-		begin(io);
 	return file;
 }
 
@@ -592,6 +679,16 @@ static bool count_now(struct page_io *io, const struct page_event *event)
 	return true;
 }
 
+/* The first one that a transaction writes to remains, and ends it. */
+static void note_written(struct page_io *io, const struct page_file *file, const sqlite3_file *written)
+{
+	const sqlite3_file *database = file->role == PAGE_FILE_DATABASE ? written : file->database_file;
+
+	if (file->role != PAGE_FILE_JOURNAL && io->written != database && !may_write(io->written))
+		io->written = database;
+	io->has_written = true;
+}
+
 static __attribute__((noinline)) void see(struct page_io *io, const struct page_access *access)
 {
 	struct page_file *file = is_current(io, access->file) ? io->found : find_file(io, access);
@@ -602,22 +699,27 @@ static __attribute__((noinline)) void see(struct page_io *io, const struct page_
 		.type = PAGE_TYPE_UNSEEN,
 	};
 
-	if (!file || !file->database || (access->run && !access->run->settings.log))
+	if (!file || !file->database)
 		return;
 	event.database = file->database;
+	event.life = page_database_life(file->database);
 	switch (file->role) {
 	case PAGE_FILE_DATABASE:
-		event.kind = !access->is_write ? EVENT_READ : file->database->wals ? EVENT_COPY : EVENT_WRITE;
+		event.kind = !access->is_write                                          ? EVENT_READ
+		             : __atomic_load_n(&file->database->wals, __ATOMIC_RELAXED) ? EVENT_COPY
+		                                                                        : EVENT_WRITE;
 		see_database(&event, access);
 		break;
-	case PAGE_FILE_WAL:
-		see_wal(&event, access, file);
-		if (event.kind == EVENT_WAL_WRITE)
-			join_head(io, &event);
-		break;
+	case PAGE_FILE_WAL: see_wal(&event, access, file); break;
 	default: event.kind = access->is_write ? EVENT_JOURNAL : EVENT_JOURNAL_READ; break;
 	}
-	io->has_written |= access->is_write;
+	if (access->is_write)
+		note_written(io, file, access->file);
+	/* What the pages show is known nevertheless. */
+	if (access->run && !access->run->settings.log)
+		return;
+	if (event.kind == EVENT_WAL_WRITE)
+		join_head(io, &event);
 	if (!access->is_write && count_now(io, &event))
 		return;
 	if (io->events < io->due || count(io, false))
@@ -663,9 +765,9 @@ static inline bool count_read(struct page_io *io, const struct run *run, const s
 	struct recent_sum *recent;
 	uint32_t page, type, value;
 
-	if (!run || io->has_written || !is_current(io, read) || !(database = file->database) ||
-	    bytes != database->owners.layout.size || !bytes || io->reads >= EVENTS ||
-	    !(page = page_read(file, bytes, offset)))
+	if (!run || !run->settings.log || io->has_written || !is_current(io, read) ||
+	    !(database = file->database) || bytes != page_owners_layout(&database->owners).size || !bytes ||
+	    io->reads >= EVENTS || !(page = page_read(file, bytes, offset)))
 		return false;
 	type = page_type_of(page, data);
 	value = page_owners_known(&database->owners, page, type);
@@ -683,10 +785,10 @@ static inline bool count_read(struct page_io *io, const struct run *run, const s
 void page_io_see_read(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
 {
 	struct thread *thread = thread_current;
-	struct page_io *io = thread->page_io;
+	struct page_io *io = io_of(thread);
 	const struct run *run;
 
-	if (!io && !(io = make_io(thread)))
+	if (!io)
 		return;
 	run = run_of(io, __builtin_frame_address(0));
 	if (!count_read(io, run, file, data, (uint32_t)bytes, offset))
@@ -700,9 +802,9 @@ void page_io_see_read(sqlite3_file *file, const void *data, int bytes, sqlite3_i
 void page_io_see_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset)
 {
 	struct thread *thread = thread_current;
-	struct page_io *io = thread->page_io;
+	struct page_io *io = io_of(thread);
 
-	if (io || (io = make_io(thread)))
+	if (io)
 		see(io, &(struct page_access){ .file = file,
 		                               .data = data,
 		                               .bytes = (uint32_t)bytes,
@@ -714,12 +816,22 @@ void page_io_see_write(sqlite3_file *file, const void *data, int bytes, sqlite3_
 void page_io_see_close(const sqlite3_file *file)
 {
 	struct page_files *files = page_memory_known_files();
+	struct page_io *io = thread_current ? thread_current->page_io : NULL;
 
 	if (!files)
 		return;
 	/* The owners of a database that nobody has open are forgotten. */
-	page_io_see_unlock();
+	if (io)
+		end_transaction(io);
 	page_files_remove(files, file);
+}
+
+void page_io_see_open(const sqlite3_file *file)
+{
+	struct page_files *files = page_memory_known_files();
+
+	if (files)
+		page_files_remove(files, file);
 }
 
 void page_io_forget(void)

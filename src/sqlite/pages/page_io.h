@@ -28,7 +28,7 @@ static inline bool page_io_is_seen(void)
 void page_io_see_read(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset);
 void page_io_see_write(sqlite3_file *file, const void *data, int bytes, sqlite3_int64 offset);
 
-/* A lock is given back: the transaction may have ended. */
+/* A lock was given back: the transaction may have ended. */
 void page_io_end(struct page_io *io);
 
 static inline void page_io_see_unlock(void)
@@ -39,6 +39,9 @@ static inline void page_io_see_unlock(void)
 	if (io)
 		page_io_end(io);
 }
+
+/* The file is a new one, whose structure may lie where one was that was not seen to be closed. */
+void page_io_see_open(const sqlite3_file *file);
 
 /* The file will be closed; the connection unmaps the index of its WAL. */
 void page_io_see_close(const sqlite3_file *file);

@@ -75,6 +75,13 @@ struct page_files *page_memory_known_files(void)
 	return here ? &here->files : NULL;
 }
 
+bool page_memory_is_scarce(void)
+{
+	struct root *here = __atomic_load_n(&root, __ATOMIC_ACQUIRE);
+
+	return here && __atomic_load_n(&here->taken, __ATOMIC_RELAXED) > PAGE_MEMORY_MOST / 2;
+}
+
 void *page_memory_allocate(size_t size)
 {
 	struct root *here = root_here();
@@ -88,7 +95,7 @@ void *page_memory_allocate(size_t size)
 	    (taken = map(REGION_BYTES))) {
 		here->region = taken;
 		here->left = REGION_BYTES;
-		here->taken += REGION_BYTES;
+		__atomic_store_n(&here->taken, here->taken + REGION_BYTES, __ATOMIC_RELAXED);
 		taken = NULL;
 	}
 	if (size <= here->left) {

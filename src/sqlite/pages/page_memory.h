@@ -21,5 +21,8 @@ struct page_files *page_memory_files(void);
 /* The same, NULL if nothing has been counted yet. */
 struct page_files *page_memory_known_files(void);
 
+/* More than half is taken: the rest is for what is known of pages. */
+bool page_memory_is_scarce(void);
+
 /* A multiple of 64 bytes, aligned to as many. NULL: no more. Any thread. */
 void *page_memory_allocate(size_t size);

@@ -15,6 +15,7 @@ _Static_assert(PAGES_MOST <= VALUE_MASK + 1 && BTREES_MOST <= VALUE_MASK, "24 bi
 #define LINKS_MOST 64 /* that are followed at a time */
 #define GENERATION_NS 1000000000u
 #define LEAVES 1024u
+#define PAGES_AHEAD 32768u /* of those that are known, pages may be written */
 
 LOCK_DEFINE(lock, LOCK_PAGE_BTREES);
 uint32_t page_owners_version;
@@ -157,7 +158,7 @@ static const char *const shadows[] = { "content", "data", "idx",  "docsize", "co
 
 bool page_owners_is_shadow(const struct page_owners *owners, const struct page_btree *btree)
 {
-	for (uint32_t i = 1; i <= owners->btree_count; i++) {
+	for (uint32_t i = 1; i <= __atomic_load_n(&owners->btree_count, __ATOMIC_ACQUIRE); i++) {
 		const struct page_btree *virtual = page_owners_btree(owners, i);
 		const size_t size = virtual->name_size;
 
@@ -176,28 +177,37 @@ static const struct page_btree schema = {
 	.root = 1, .name_size = 13, .table_size = 13, .name = "sqlite_schema", .table = "sqlite_schema"
 };
 
-static void forget_pages(struct page_owners *owners)
+static void set_layout(struct page_owners *owners, struct page_layout layout)
 {
-	for (uint32_t i = 0; i < PAGE_CHUNKS; i++)
-		if (owners->chunks[i])
-			memset(owners->chunks[i], 0, PAGES_IN_CHUNK * sizeof(uint32_t));
+	__atomic_store_n(&owners->layout, layout.size | (uint64_t)layout.usable << 32, __ATOMIC_RELAXED);
+}
+
+void page_owners_forget_pages(struct page_owners *owners)
+{
+	for (uint32_t i = 0; i < PAGE_CHUNKS; i++) {
+		uint32_t *words = __atomic_load_n(&owners->chunks[i], __ATOMIC_ACQUIRE);
+
+		for (uint32_t j = 0; words && j < PAGES_IN_CHUNK; j++)
+			__atomic_store_n(&words[j], 0, __ATOMIC_RELAXED);
+	}
 	set_owner(owners, 1, owner_of(PAGE_CLASS_BTREE, BTREE_OF_SCHEMA));
 }
 
 void page_owners_forget(struct page_owners *owners, bool needs_names)
 {
-	forget_pages(owners);
+	page_owners_forget_pages(owners);
 	lock_acquire(&lock);
 	if (!needs_names)
 		__atomic_store_n(&owners->btree_count, 0, __ATOMIC_RELAXED);
 	if (!owners->btree_count)
 		add_btree(owners, &schema);
 	lock_release(&lock);
-	owners->layout = (struct page_layout){ 0, 0 };
-	owners->has_pointer_map = false;
-	owners->generation = 1;
-	owners->leaves = LEAVES;
-	owners->has_head = false;
+	set_layout(owners, (struct page_layout){ 0, 0 });
+	__atomic_store_n(&owners->has_pointer_map, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners->generation, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners->leaves, LEAVES, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners->has_head, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners->pages, 0, __ATOMIC_RELAXED);
 }
 
 /* --- what a page shows --------------------------------------------------------------------------- */
@@ -210,9 +220,20 @@ static uint32_t owner_for_links(uint32_t word, uint32_t page)
 	return value && !(word & IS_LINK) ? value : IS_LINK | page;
 }
 
+static void see_pages(struct page_owners *owners, uint32_t pages)
+{
+	const uint32_t known = pages < PAGES_MOST ? pages : PAGES_MOST;
+
+	if (known > __atomic_load_n(&owners->pages, __ATOMIC_RELAXED))
+		__atomic_store_n(&owners->pages, known, __ATOMIC_RELAXED);
+}
+
 static void see_link(struct page_owners *owners, uint32_t page, enum page_class class, uint32_t value,
                      bool is_written)
 {
+	/* What only looks like a page of a b-tree names pages that there are not; they would take memory. */
+	if (page / 2 > __atomic_load_n(&owners->pages, __ATOMIC_RELAXED) + PAGES_AHEAD)
+		return;
 	/* An old page that is read, and of which nothing is known, does not change what is. */
 	if (page > 1 && (!(value & IS_LINK) || is_written || !load(word_at(owners, page))))
 		set_owner(owners, page, owner_of(class, 0) | value);
@@ -251,6 +272,7 @@ static uint8_t copy_name(char to[BTREE_NAME_BYTES], struct schema_text from, uin
 
 static void see_schema(struct page_owners *owners, const struct btree_page *page)
 {
+	const uint32_t encoding = __atomic_load_n(&owners->encoding, __ATOMIC_RELAXED);
 	struct btree_cell cell;
 	struct schema_row row;
 
@@ -265,8 +287,8 @@ static void see_schema(struct page_owners *owners, const struct btree_page *page
 		btree.root = row.root;
 		btree.is_index = row.type == SCHEMA_INDEX;
 		btree.is_virtual = row.root == 0;
-		btree.name_size = copy_name(btree.name, row.name, owners->encoding);
-		btree.table_size = copy_name(btree.table, row.table, owners->encoding);
+		btree.name_size = copy_name(btree.name, row.name, encoding);
+		btree.table_size = copy_name(btree.table, row.table, encoding);
 		number = note_btree(owners, &btree);
 		if (number && row.root > 1)
 			set_owner(owners, row.root, owner_of(PAGE_CLASS_BTREE, number));
@@ -274,7 +296,7 @@ static void see_schema(struct page_owners *owners, const struct btree_page *page
 }
 
 static void see_btree(struct page_owners *owners, uint32_t number, uint32_t word, const uint8_t *bytes,
-                      bool is_written)
+                      struct page_layout layout, bool is_written)
 {
 	const uint32_t value = owner_for_links(word, number);
 	struct page_links links;
@@ -282,7 +304,7 @@ static void see_btree(struct page_owners *owners, uint32_t number, uint32_t word
 	bool is_overflow, has_overflow;
 	uint32_t linked, leaves;
 
-	if (!btree_page_read(&page, bytes, owners->layout, number))
+	if (!btree_page_read(&page, bytes, layout, number))
 		return;
 	if (value == BTREE_OF_SCHEMA)
 		see_schema(owners, &page);
@@ -298,9 +320,9 @@ static void see_btree(struct page_owners *owners, uint32_t number, uint32_t word
 		__atomic_store_n(&owners->leaves, has_overflow ? LEAVES : leaves - 1, __ATOMIC_RELAXED);
 }
 
-static void see_trunk(struct page_owners *owners, const uint8_t *bytes)
+static void see_trunk(struct page_owners *owners, const uint8_t *bytes, struct page_layout layout)
 {
-	const uint32_t count = btree_page_free_count(bytes, owners->layout);
+	const uint32_t count = btree_page_free_count(bytes, layout);
 	const uint32_t next = btree_page_next(bytes), free = owner_of(PAGE_CLASS_FREE, 0);
 
 	if (next > 1)
@@ -312,9 +334,9 @@ static void see_trunk(struct page_owners *owners, const uint8_t *bytes)
 
 /* Whether the page looks like a trunk with leaves. It may be written before the page that names it, and
  * content of an overflow page hardly looks so. */
-static bool is_trunk(const struct page_owners *owners, const uint8_t *bytes)
+static bool is_trunk(const uint8_t *bytes, struct page_layout layout)
 {
-	const uint32_t count = btree_page_free_count(bytes, owners->layout);
+	const uint32_t count = btree_page_free_count(bytes, layout);
 
 	/* The same as the number at the place of the count: that is not more than fits. */
 	if (!count || btree_page_next(bytes + 4) != count || btree_page_next(bytes) >= PAGES_MOST)
@@ -328,59 +350,87 @@ static bool is_trunk(const struct page_owners *owners, const uint8_t *bytes)
 	return true;
 }
 
-static void see_head(struct page_owners *owners, const uint8_t *bytes, uint32_t size)
+/* All pages count as not parsed. */
+static void begin_generation(struct page_owners *owners)
 {
+	const uint32_t before = __atomic_load_n(&owners->generation, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&owners->generation, before % (GENERATIONS - 1) + 1, __ATOMIC_RELAXED);
+}
+
+static void see_head(struct page_owners *owners, const uint8_t *bytes, uint32_t size, bool is_written)
+{
+	const struct page_layout before = page_owners_layout(owners);
 	struct database_header header;
 
-	owners->has_head = true;
+	__atomic_store_n(&owners->has_head, true, __ATOMIC_RELAXED);
 	if (!btree_page_read_header(bytes, size, &header)) {
-		owners->layout = (struct page_layout){ 0, 0 };
+		set_layout(owners, (struct page_layout){ 0, 0 });
 		return;
 	}
 	if (header.layout.size != size)
 		return;
-	if (owners->layout.size && owners->layout.usable != header.layout.usable)
-		forget_pages(owners);
-	owners->layout = header.layout;
-	owners->has_pointer_map = header.has_pointer_map;
-	owners->encoding = header.encoding;
+	if (before.size && before.usable != header.layout.usable)
+		page_owners_forget_pages(owners);
+	set_layout(owners, header.layout);
+	__atomic_store_n(&owners->has_pointer_map, header.has_pointer_map, __ATOMIC_RELAXED);
+	__atomic_store_n(&owners->encoding, header.encoding, __ATOMIC_RELAXED);
+	see_pages(owners, header.page_count);
+	/* Another process may have changed the schema: its pages have to be parsed again. */
+	if (__atomic_exchange_n(&owners->schema_cookie, header.schema_cookie, __ATOMIC_RELAXED) !=
+	            header.schema_cookie &&
+	    !is_written)
+		begin_generation(owners);
 	if (header.first_trunk > 1)
 		set_owner(owners, header.first_trunk, owner_of(PAGE_CLASS_FREE, 0));
 }
 
+/* Not if the layout is not known, as when page 1 has become encrypted. */
 static bool is_pointer_map(const struct page_owners *owners, uint32_t page)
 {
-	return owners->has_pointer_map && btree_page_map_of(page, owners->layout) == page;
+	const struct page_layout layout = page_owners_layout(owners);
+
+	return layout.size && __atomic_load_n(&owners->has_pointer_map, __ATOMIC_RELAXED) &&
+	       btree_page_map_of(page, layout) == page;
 }
 
 void page_owners_see(struct page_owners *owners, uint32_t page, const uint8_t *bytes, uint32_t size,
                      bool is_written)
 {
 	const uint32_t type = page_type_of(page, bytes);
-	uint32_t *word = make_word(owners, page), known = load(word);
+	uint32_t *word = make_word(owners, page), known, generation;
+	struct page_layout layout;
 
-	if (!word || (!is_written && known >> GENERATION_SHIFT == owners->generation))
+	if (!word)
 		return;
 	if (page == 1)
-		see_head(owners, bytes, size);
+		see_head(owners, bytes, size, is_written);
+	known = load(word);
+	generation = __atomic_load_n(&owners->generation, __ATOMIC_RELAXED);
+	if (!is_written && known >> GENERATION_SHIFT == generation)
+		return;
+	see_pages(owners, page);
+	layout = page_owners_layout(owners);
 	/* Page 1 of a database is read first. Of a new one it is written last. */
-	if (is_written && !owners->has_head && !owners->layout.size)
-		owners->layout = (struct page_layout){ size, size };
-	if (size != owners->layout.size || is_pointer_map(owners, page))
+	if (is_written && !__atomic_load_n(&owners->has_head, __ATOMIC_RELAXED) && !layout.size) {
+		layout = (struct page_layout){ size, size };
+		set_layout(owners, layout);
+	}
+	if (size != layout.size || is_pointer_map(owners, page))
 		return;
 	known = resolve(owners, page);
 	if (type != BTREE_NONE)
-		see_btree(owners, page, class_of(known) == PAGE_CLASS_BTREE ? known : 0, bytes, is_written);
+		see_btree(owners, page, class_of(known) == PAGE_CLASS_BTREE ? known : 0, bytes, layout,
+		          is_written);
 	else if (class_of(known) == PAGE_CLASS_FREE ||
-	         ((is_written || class_of(known) != PAGE_CLASS_OVERFLOW) && is_trunk(owners, bytes)))
-		see_trunk(owners, bytes);
+	         ((is_written || class_of(known) != PAGE_CLASS_OVERFLOW) && is_trunk(bytes, layout)))
+		see_trunk(owners, bytes, layout);
 	else if (btree_page_next(bytes) > 1)
 		see_link(owners, btree_page_next(bytes), PAGE_CLASS_OVERFLOW,
 		         owner_for_links(class_of(known) == PAGE_CLASS_OVERFLOW ? known : 0, page),
 		         is_written);
 	known = load(word);
-	__atomic_store_n(word,
-	                 (known & ~(0u - (1u << GENERATION_SHIFT))) | owners->generation << GENERATION_SHIFT,
+	__atomic_store_n(word, (known & ~(0u - (1u << GENERATION_SHIFT))) | generation << GENERATION_SHIFT,
 	                 __ATOMIC_RELAXED);
 }
 
@@ -463,7 +513,7 @@ void page_owners_miss(struct page_owners *owners, uint64_t now_ns)
 	if (now_ns - __atomic_load_n(&owners->generation_ns, __ATOMIC_RELAXED) < GENERATION_NS)
 		return;
 	__atomic_store_n(&owners->generation_ns, now_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&owners->generation, owners->generation % (GENERATIONS - 1) + 1, __ATOMIC_RELAXED);
+	begin_generation(owners);
 }
 
 bool page_owners_set_written(struct page_owners *owners, uint32_t page)

@@ -12,7 +12,7 @@
  * more than the overflow pages of its rows, so after many leaves without any, further ones are not parsed
  * until a page is read whose b-tree is not known. Pages that another process has changed may show their old
  * b-tree until the connection reads their parent again; a page of an unknown b-tree makes all interior pages
- * count as not read yet, once a second at most.
+ * count as not read yet, once a second at most, and so does a page 1 that tells of another schema.
  */
 #pragma once
 
@@ -55,11 +55,13 @@ struct page_btree {
 
 /* Of a database that is open in this process. */
 struct page_owners {
-	struct page_layout layout; /* atomic, as all below; size 0: not known yet, or encrypted */
-	bool has_head;             /* page 1 was seen; else the layout is that of nearly all databases */
+	uint64_t layout; /* atomic, as all below; of page_owners_layout() */
+	bool has_head;   /* page 1 was seen; else the layout is that of nearly all databases */
 	bool has_pointer_map;
 	uint32_t encoding;
-	uint32_t generation; /* 1 .. GENERATIONS - 1: pages that were parsed in another one are not */
+	uint32_t schema_cookie; /* of the page 1 that was seen last */
+	uint32_t pages;         /* the greatest number of a page that was seen, or so many as page 1 counts */
+	uint32_t generation;    /* 1 .. GENERATIONS - 1: pages that were parsed in another one are not */
 	uint64_t generation_ns;
 	uint32_t leaves;      /* so many leaves are parsed when they are read, to find overflow pages */
 	uint32_t btree_count; /* from 1 on */
@@ -76,6 +78,17 @@ static inline void page_owners_change(void)
 	/* Release: with the change. */
 	__atomic_fetch_add(&page_owners_version, 1, __ATOMIC_RELEASE);
 }
+
+/* Size 0: not known yet, or encrypted. Read as a whole, because another thread may see page 1 meanwhile. */
+static inline struct page_layout page_owners_layout(const struct page_owners *owners)
+{
+	const uint64_t layout = __atomic_load_n(&owners->layout, __ATOMIC_RELAXED);
+
+	return (struct page_layout){ .size = (uint32_t)layout, .usable = (uint32_t)(layout >> 32) };
+}
+
+/* Pages may have been written without being seen. */
+void page_owners_forget_pages(struct page_owners *owners);
 
 /* All that is known is forgotten, but for the b-trees whose names are still needed. */
 void page_owners_forget(struct page_owners *owners, bool needs_names);
@@ -104,18 +117,19 @@ static inline uint32_t page_type_of(uint32_t page, const uint8_t *bytes)
 }
 
 /* Whether the page, which was read and is of this type, is worth page_owners_see(). */
-static inline bool page_owners_want(const struct page_owners *owners, uint32_t type)
+static inline bool page_owners_want(const struct page_owners *owners, uint32_t page, uint32_t type)
 {
-	return (type != BTREE_LEAF_TABLE && type != BTREE_LEAF_INDEX) ||
-	       __atomic_load_n(&owners->leaves, __ATOMIC_RELAXED) || !owners->layout.size;
+	return page == 1 || (type != BTREE_LEAF_TABLE && type != BTREE_LEAF_INDEX) ||
+	       __atomic_load_n(&owners->leaves, __ATOMIC_RELAXED) || !page_owners_layout(owners).size;
 }
 
 /* The value of the page's word if it is a page of a known b-tree which shows nothing new when it is read;
  * else 0. */
 static inline uint32_t page_owners_known(const struct page_owners *owners, uint32_t page, uint32_t type)
 {
+	/* Page 1 tells whether another process has changed the schema. */
 	const uint32_t *chunk =
-		page < PAGES_IN_CHUNK * PAGE_CHUNKS
+		page > 1 && page < PAGES_IN_CHUNK * PAGE_CHUNKS
 			? __atomic_load_n(&owners->chunks[page / PAGES_IN_CHUNK], __ATOMIC_ACQUIRE)
 			: NULL;
 	const uint32_t word = chunk ? __atomic_load_n(&chunk[page % PAGES_IN_CHUNK], __ATOMIC_RELAXED) : 0;
@@ -123,7 +137,7 @@ static inline uint32_t page_owners_known(const struct page_owners *owners, uint3
 	if ((word & (CLASS_MASK | IS_LINK)) != PAGE_CLASS_BTREE << CLASS_SHIFT)
 		return 0;
 	return word >> GENERATION_SHIFT == __atomic_load_n(&owners->generation, __ATOMIC_RELAXED) ||
-	                       !page_owners_want(owners, type)
+	                       !page_owners_want(owners, page, type)
 	               ? word & VALUE_MASK
 	               : 0;
 }
