@@ -11,6 +11,7 @@
 #include "base/own_calls.h"
 #include "hook/hook.h"
 #include "sqlite/library/host.h"
+#include "sqlite/locks/lock_holders.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/opened_files.h"
 #include "sqlite/locks/wal.h"
@@ -111,37 +112,31 @@ bool file_methods_see_unmap(const struct file_methods *real, const sqlite3_file 
 	return real->shm_unmap && file->pMethods->xShmUnmap == ours[real - tables].shm_unmap;
 }
 
-/* All that is replaced in a table, with these methods. Returns the number. When a file is closed, its entry
- * must be removed first, so this comes first. */
+/* The slots of a table that have a method of `from`, which one of `to` will replace: what the host has put
+ * there remains. Returns the number. When a file is closed, its entry must be removed first, so this comes
+ * first. */
 #define SLOTS 9
-static int slots_of(const sqlite3_io_methods *table, const struct file_methods *methods,
-                    struct hook_slot slots[SLOTS])
+static int slots_of(const sqlite3_io_methods *table, const struct file_methods *from,
+                    const struct file_methods *to, struct hook_slot slots[SLOTS])
 {
-	const int count = table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
 	const struct hook_slot all[SLOTS] = {
-		{ (void **)(uintptr_t)&table->xClose, NULL, (void *)methods->close },
-		{ (void **)(uintptr_t)&table->xUnlock, NULL, (void *)methods->unlock },
-		{ (void **)(uintptr_t)&table->xLock, NULL, (void *)methods->lock },
-		{ (void **)(uintptr_t)&table->xRead, NULL, (void *)methods->read },
-		{ (void **)(uintptr_t)&table->xWrite, NULL, (void *)methods->write },
-		{ (void **)(uintptr_t)&table->xTruncate, NULL, (void *)methods->truncate },
-		{ (void **)(uintptr_t)&table->xSync, NULL, (void *)methods->sync },
-		{ (void **)(uintptr_t)&table->xShmUnmap, NULL, (void *)methods->shm_unmap },
-		{ (void **)(uintptr_t)&table->xShmLock, NULL, (void *)methods->shm_lock },
+		{ (void **)(uintptr_t)&table->xClose, (void *)from->close, (void *)to->close },
+		{ (void **)(uintptr_t)&table->xUnlock, (void *)from->unlock, (void *)to->unlock },
+		{ (void **)(uintptr_t)&table->xLock, (void *)from->lock, (void *)to->lock },
+		{ (void **)(uintptr_t)&table->xRead, (void *)from->read, (void *)to->read },
+		{ (void **)(uintptr_t)&table->xWrite, (void *)from->write, (void *)to->write },
+		{ (void **)(uintptr_t)&table->xTruncate, (void *)from->truncate, (void *)to->truncate },
+		{ (void **)(uintptr_t)&table->xSync, (void *)from->sync, (void *)to->sync },
+		{ (void **)(uintptr_t)&table->xShmUnmap, (void *)from->shm_unmap, (void *)to->shm_unmap },
+		{ (void **)(uintptr_t)&table->xShmLock, (void *)from->shm_lock, (void *)to->shm_lock },
 	};
+	const int most = table->iVersion >= 2 && table->xShmLock ? SLOTS : SLOTS - 2;
+	int count = 0;
 
-	memcpy(slots, all, sizeof(all));
-	for (int i = 0; i < count; i++)
-		slots[i].was = *slots[i].at;
+	for (int i = 0; i < most; i++)
+		if (*all[i].at == all[i].was)
+			slots[count++] = all[i];
 	return count;
-}
-
-static bool is_replaced(const struct hook_slot *slots, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (*slots[i].at != slots[i].value)
-			return false;
-	return true;
 }
 
 /* Once an entry is used, the real methods are never read again: if a slot could not be written, or
@@ -170,8 +165,8 @@ static const struct file_methods *replace(const sqlite3_io_methods *table)
 		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&tables[i].table, table, __ATOMIC_RELEASE);
 	}
-	count = slots_of(table, &ours[i], slots);
-	if (is_replaced(slots, count))
+	count = slots_of(table, &tables[i], &ours[i], slots);
+	if (!count)
 		return NULL;
 	hook_try_set(slots, count);
 	return &tables[i];
@@ -229,6 +224,21 @@ bool file_methods_replace(const struct host_library *library, const sqlite3_file
 	return true;
 }
 
+static const struct file_methods *table_of(const sqlite3_io_methods *table)
+{
+	for (int i = 0; table && i < TABLES_MAX; i++)
+		if (__atomic_load_n(&tables[i].table, __ATOMIC_ACQUIRE) == table)
+			return &tables[i];
+	return NULL;
+}
+
+bool file_methods_are_alike(const sqlite3_file *database, const sqlite3_file *journal)
+{
+	const struct file_methods *one = table_of(database->pMethods), *other = table_of(journal->pMethods);
+
+	return one && journal->pMethods && one->read == (other ? other->read : journal->pMethods->xRead);
+}
+
 /* --- opening files ----------------------------------------------------------------------- */
 
 #define VFSES 4
@@ -244,8 +254,13 @@ static int open_with(int number, sqlite3_vfs *vfs, const char *name, sqlite3_fil
 	const int rc = openings[number].real(vfs, name, file, flags, out);
 	const int saved_errno = errno;
 
-	if (rc == SQLITE_OK && file_methods_replace(&host_libraries[number], file))
+	if (rc == SQLITE_OK && file_methods_replace(&host_libraries[number], file)) {
+		/* The file before it in the same memory may have been closed without being seen. */
+		wal_see_close(file);
+		page_io_see_open(file);
+		lock_file_remove(file);
 		opened_files_see(file, name, flags);
+	}
 	errno = saved_errno;
 	return rc;
 }
@@ -265,43 +280,56 @@ static int (*const opens[HOST_LIBRARIES_MAX])(sqlite3_vfs *, const char *, sqlit
 	                                                 queryprof_open_3 };
 _Static_assert(HOST_LIBRARIES_MAX == 4, "a function for each library");
 
-/* Under the lock. */
-static void set_open(const struct opening *opening,
-                     int (*value)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *))
+typedef int (*open_function)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+
+/* Under the lock. The host may set a function of its own, which remains. */
+static void set_open(const struct opening *opening, open_function expected, open_function value)
 {
 	for (int i = 0; i < VFSES && opening->vfses[i]; i++) {
 		const struct hook_slot slot = { (void **)(uintptr_t)&opening->vfses[i]->xOpen,
-			                        (void *)opening->vfses[i]->xOpen, (void *)value };
+			                        (void *)expected, (void *)value };
 
-		if (opening->vfses[i]->xOpen != value)
+		if (opening->vfses[i]->xOpen == expected)
 			hook_try_set(&slot, 1);
 	}
 }
 
-void file_methods_replace_open(const struct host_library *library)
+static void find_opening(const struct host_library *library, struct opening *found)
 {
 	static const char *const names[VFSES] = { "unix", "unix-excl", "unix-dotfile", "unix-none" };
-	const int number = (int)(library - host_libraries);
-	struct opening *opening = &openings[number], found = { 0 };
 	int count = 0;
 
 	/* SQLite never frees them. It looks them up under a mutex of its own. */
-	for (int i = 0; !opening->real && i < VFSES; i++) {
+	host_enter_statics();
+	for (int i = 0; i < VFSES; i++) {
 		sqlite3_vfs *vfs = sqlite3_vfs_find(names[i]);
 
 		if (!vfs || !host_is_within(library, vfs) ||
 		    !host_is_within(library, (void *)(uintptr_t)vfs->xOpen) ||
-		    (count && vfs->xOpen != found.real))
+		    (count && vfs->xOpen != found->real))
 			continue;
-		found.real = vfs->xOpen;
-		found.vfses[count++] = vfs;
+		found->real = vfs->xOpen;
+		found->vfses[count++] = vfs;
 	}
+	host_leave_statics();
+}
+
+void file_methods_replace_open(const struct host_library *library)
+{
+	const int number = (int)(library - host_libraries);
+	struct opening *opening = &openings[number], found = { 0 };
+
+	/* Acquire: with the store below. */
+	if (!__atomic_load_n(&opening->real, __ATOMIC_ACQUIRE))
+		find_opening(library, &found);
 	if (!lock_try(&lock))
 		return;
-	if (!opening->real)
-		*opening = found;
+	if (!opening->real && found.real) {
+		memcpy(opening->vfses, found.vfses, sizeof(found.vfses));
+		__atomic_store_n(&opening->real, found.real, __ATOMIC_RELEASE);
+	}
 	if (opening->real)
-		set_open(opening, opens[number]);
+		set_open(opening, opening->real, opens[number]);
 	lock_release(&lock);
 }
 
@@ -310,14 +338,14 @@ void file_methods_restore(void)
 	lock_acquire(&lock);
 	for (int i = 0; i < HOST_LIBRARIES_MAX; i++)
 		if (openings[i].real)
-			set_open(&openings[i], openings[i].real);
+			set_open(&openings[i], opens[i], openings[i].real);
 	for (int i = 0; i < TABLES_MAX && tables[i].table; i++) {
 		const sqlite3_io_methods *table = tables[i].table;
 		struct hook_slot slots[SLOTS];
+		const int count = slots_of(table, &ours[i], &tables[i], slots);
 
-		if (!is_replaced(slots, slots_of(table, &ours[i], slots)))
-			continue;
-		hook_try_set(slots, slots_of(table, &tables[i], slots));
+		if (count)
+			hook_try_set(slots, count);
 	}
 	lock_release(&lock);
 }

@@ -29,6 +29,9 @@ struct file_methods {
  * is not one of SQLite's own. */
 bool file_methods_replace(const struct host_library *library, const sqlite3_file *file);
 
+/* Whether SQLite reads both from files of the kernel. Of a database and its journal. */
+bool file_methods_are_alike(const sqlite3_file *database, const sqlite3_file *journal);
+
 /* Replaces the function that opens files in the VFSes of the library. */
 void file_methods_replace_open(const struct host_library *library);
 

@@ -136,6 +136,15 @@ void lock_file_remove(const sqlite3_file *file)
 	lock_release(&lock);
 }
 
+void lock_files_forget(void)
+{
+	lock_acquire(&lock);
+	for (uint32_t i = 0; i < FILES; i++)
+		if (pointer_slot_is_used(keys[i]))
+			pointer_slot_remove(keys, FILES, &used, i);
+	lock_release(&lock);
+}
+
 void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal)
 {
 	struct lock_file *added;

@@ -46,6 +46,9 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
                                 uint32_t session);
 void lock_file_remove(const sqlite3_file *file);
 
+/* All of them, because files are closed and locks released from now on without being seen. */
+void lock_files_forget(void);
+
 /* The file belongs to this session from now on. */
 void lock_file_set_session(struct lock_file *file, struct transaction *transaction, uint32_t session);
 

@@ -391,6 +391,24 @@ static const char *name_of(sqlite3 *db, int index)
 	return sqlite3_libversion_number() >= has_names && index != 1 ? sqlite3_db_name(db, index) : NULL;
 }
 
+/* The file was open before, and so may be its WAL or journal. Files of a shared cache that are known are not
+ * asked for: another connection may just close that WAL. */
+static void adopt(const struct session *session, const char *name, const char *path, sqlite3_file *file)
+{
+	sqlite3_file *journal = NULL;
+
+	/* Only a table for files like the database's: with journal_mode=MEMORY the journal is none. */
+	if (sqlite3_file_control(session->db, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) || !journal ||
+	    !file_methods_are_alike(file, journal) || !file_methods_replace(session->library, journal))
+		journal = NULL;
+	/* What calls in flight have noted of them while nothing was followed. */
+	for (int i = 0; i < (journal ? 2 : 1); i++) {
+		page_io_see_open(i ? journal : file);
+		lock_file_remove(i ? journal : file);
+	}
+	opened_files_adopt(file, path, journal);
+}
+
 void locks_follow(struct session *session)
 {
 	sqlite3 *db = session->db;
@@ -399,7 +417,7 @@ void locks_follow(struct session *session)
 	mutexes_follow(session);
 	file_methods_replace_open(session->library);
 	for (int i = 0; i == 0 || (i == 1 || name_of(db, i)); i++) {
-		sqlite3_file *file = NULL, *journal = NULL;
+		sqlite3_file *file = NULL;
 
 		if (!(name = name_of(db, i)) ||
 		    sqlite3_file_control(db, name, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
@@ -408,10 +426,8 @@ void locks_follow(struct session *session)
 		path = sqlite3_db_filename(db, name);
 		if (!path || !*path)
 			continue;
-		if (sqlite3_file_control(db, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) || !journal ||
-		    !file_methods_replace(session->library, journal))
-			journal = NULL;
-		opened_files_adopt(file, path, journal);
+		if (!opened_files_find(file))
+			adopt(session, name, path, file);
 		if (!lock_file_find(file))
 			lock_file_add(file, path, &session->transaction, session->number);
 	}
@@ -421,5 +437,7 @@ void locks_restore(void)
 {
 	file_methods_restore();
 	opened_files_forget();
+	wal_forget_all();
+	lock_files_forget();
 	page_io_forget();
 }

@@ -46,19 +46,19 @@ static void remove_file(const sqlite3_file *file)
 static void add_file(const sqlite3_file *file, enum opened_role role, const char *name, size_t size,
                      const sqlite3_file *database)
 {
-	char *path = strndup(name, size);
 	struct opened_file *other = database ? find(database) : NULL;
 	uint32_t slot = POINTER_SLOT_NONE;
 
 	remove_file(file);
-	if (path && (files || (files = calloc(FILES, sizeof(*files)))))
+	/* Its pages are used when they are. */
+	if (size < OPENED_PATH_BYTES && (files || (files = calloc(FILES, sizeof(*files)))))
 		slot = pointer_slot_choose(keys, FILES, used, file);
-	if (slot == POINTER_SLOT_NONE) {
-		free(path);
+	if (slot == POINTER_SLOT_NONE)
 		return;
-	}
-	free(files[slot].path);
-	files[slot] = (struct opened_file){ .role = role, .other = database, .path = path };
+	files[slot].role = role;
+	files[slot].other = database;
+	memcpy(files[slot].path, name, size);
+	files[slot].path[size] = 0;
 	if (other && role != OPENED_JOURNAL)
 		other->other = file;
 	pointer_slot_publish(keys, &used, slot, file);

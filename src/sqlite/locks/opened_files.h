@@ -10,6 +10,8 @@
 
 #include <sqlite3ext.h>
 
+#define OPENED_PATH_BYTES 1024 /* longer ones are not known */
+
 enum opened_role {
 	OPENED_DATABASE,
 	OPENED_WAL,
@@ -23,7 +25,7 @@ struct opened_file {
 	/* Of a WAL or journal: the database's file of the same connection; of a database: its WAL, or a file
 	 * that may be it. NULL: not known. */
 	const sqlite3_file *other;
-	char *path; /* of the database */
+	char path[OPENED_PATH_BYTES]; /* of the database; its last byte is always 0 */
 };
 
 /* NULL: it is another file, or not known. */

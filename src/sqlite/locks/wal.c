@@ -441,6 +441,14 @@ void wal_see_truncate(const sqlite3_file *file, sqlite3_int64 size, const struct
 	                     : 0);
 }
 
+static void forget(struct wal *wal)
+{
+	wal->file = NULL;
+	wal->used = 0;
+	wal->is_writing = wal->checkpoint.is_open = false;
+	wal->page_size = wal->newest = 0;
+}
+
 void wal_see_close(const sqlite3_file *file)
 {
 	bool is_database = false;
@@ -450,12 +458,15 @@ void wal_see_close(const sqlite3_file *file)
 		return;
 	if (thread_current)
 		flush(wal, lock_now_ns());
-	wal->file = NULL;
-	if (is_database) {
-		wal->used = 0;
-		wal->is_writing = wal->checkpoint.is_open = false;
-		wal->page_size = wal->newest = 0;
-	}
+	if (is_database)
+		forget(wal);
+	else
+		wal->file = NULL;
+}
+
+void wal_forget_all(void)
+{
+	lock_files_visit_wals(forget);
 }
 
 static void flush_if_idle(struct wal *wal)

@@ -54,8 +54,9 @@ int wal_write(sqlite3_file *file, const void *data, int amount, sqlite3_int64 of
               int (*real)(sqlite3_file *, const void *, int, sqlite3_int64));
 int wal_sync(sqlite3_file *file, int flags, int (*real)(sqlite3_file *, int));
 void wal_see_truncate(const sqlite3_file *file, sqlite3_int64 size, const struct run *run);
-/* Before the file, which may be a WAL, is removed from the entries. */
+/* Before the file, which may be a WAL, is removed from the entries; or all of them. */
 void wal_see_close(const sqlite3_file *file);
+void wal_forget_all(void);
 
 /* The process ends: writes the rest to the ring. */
 void wal_flush_all(void);
