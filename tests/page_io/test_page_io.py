@@ -94,6 +94,24 @@ with open("owners", "w") as file:
     json.dump([texts, owners], file)
 """
 
+# Calls SQLite's own methods for a file as a VFS or a codec above SQLite's would. Begins the program that defines `path`.
+METHODS = r"""
+import ctypes, sqlite3, sys
+path = sys.argv[1]
+def connect():
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+lib = ctypes.CDLL("libsqlite3.so.0")
+def methods(db):
+    # The sqlite3 * comes first in the object of CPython, after its head.
+    file = ctypes.c_void_p()
+    handle = ctypes.cast(id(db) + object.__basicsize__, ctypes.POINTER(ctypes.c_void_p))[0]
+    assert not lib.sqlite3_file_control(ctypes.c_void_p(handle), b"main", 7, ctypes.byref(file))
+    table = ctypes.cast(ctypes.cast(file, ctypes.POINTER(ctypes.c_void_p))[0], ctypes.POINTER(ctypes.c_void_p))
+    transfer = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong)
+    unlock = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+    return lambda data, offset: transfer(table[2])(file, data, len(data), offset), lambda data, offset: transfer(table[3])(file, data, len(data), offset), lambda level: unlock(table[8])(file, level)
+"""
+
 
 class PageIo(Recording):
     def calls(self):
@@ -244,6 +262,107 @@ source.backup(sqlite3.connect(sys.argv[1] + "/copy.db"))
 """, self.folder)
         written = self.rows("SELECT sum(database_bytes) FROM page_io WHERE database LIKE '%/copy.db'")[0][0]
         self.assertEqual(written, os.path.getsize(os.path.join(self.folder, "copy.db")), self.seen)
+
+    def run_methods(self, program, *arguments):
+        done = self.record(PYTHON, "-c", METHODS + program, os.path.join(self.folder, "app.db"), *arguments)
+        self.assertEqual(done.returncode, 0, (done.stderr, self.seen))
+        return done
+
+    def test_page_1_that_becomes_nonsense(self):
+        """As when a key is given to a database that has a pointer map: its pages are not known any more."""
+        self.run_methods("""
+db = connect()
+db.executescript("PRAGMA auto_vacuum=FULL; CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(30000))")
+db.execute("SELECT sum(length(x)) FROM t").fetchall()
+read, write, unlock = methods(db)
+db.execute("BEGIN IMMEDIATE")
+for page in (5, 3, 1, 4):
+    assert not write(bytes(i * 7 % 251 for i in range(4096)), (page - 1) * 4096)
+unlock(0)
+""")
+        self.assertEqual(self.rows("SELECT sum(writes) FROM page_io WHERE normalized_query_hash = 0"), [(4,)], self.seen)
+
+    def test_beginning_of_an_overflow_page(self):
+        """SQLite may read it alone, with a power of two of bytes: the page is the same one."""
+        self.run_methods("""
+db = connect()
+db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, x); CREATE TABLE u(y)")
+db.executemany("INSERT INTO t VALUES (?, zeroblob(100000))", [(i,) for i in range(9)])
+db.executemany("INSERT INTO u VALUES (?)", [("y" * 3000,)] * 900)
+db.close()
+db = connect()
+db.execute("SELECT count(*) FROM t").fetchall()
+for i in range(1, 9):
+    db.execute("SELECT sum(length(x || '')) FROM t WHERE id = ?", (i,)).fetchall()
+read, write, unlock = methods(db)
+pages = [page for page, in db.execute("SELECT pageno FROM dbstat WHERE name = 't' AND pagetype = 'overflow'")]
+assert len(pages) > 150
+for page in pages[:100]:
+    assert not read(bytes(512), (page - 1) * 4096)
+""")
+        rows = self.rows("SELECT btree, kind, sum(reads) FROM page_io WHERE read_bytes % 4096 != 0 AND normalized_query_hash = 0 AND kind != 'schema' GROUP BY 1, 2")
+        self.assertEqual({row[:2] for row in rows}, {("t", "overflow")}, (rows, self.seen))
+
+    def test_schema_that_another_process_changes(self):
+        """Its table is known when the connection has read page 1 again."""
+        self.run_methods("""
+import subprocess
+db = connect()
+db.executescript("CREATE TABLE t(x); INSERT INTO t VALUES (1); PRAGMA cache_size=10")
+db.execute("SELECT * FROM t").fetchall()
+subprocess.run([sys.executable, "-c", "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('CREATE TABLE later(x)'); "
+                "db.executemany('INSERT INTO later VALUES (zeroblob(900))', [()] * 1000); db.commit()", path], check=True, env={})
+for i in range(3):
+    db.execute("SELECT sum(length(x)) FROM later").fetchall()
+""")
+        rows = self.rows("SELECT btree, sum(reads) FROM page_io JOIN statement_stats USING (normalized_query_hash) WHERE query LIKE 'SELECT sum%' GROUP BY 1")
+        self.assertGreater(dict(rows).get("later", 0), 0.9 * sum(row[1] for row in rows), (rows, self.seen))
+
+    def test_flush_between_reads(self):
+        """Each b-tree's reads are its own, though its sum has another place after the sums were written."""
+        self.run_methods("""
+import random, time
+db, tables = connect(), list(range(150))
+for i in tables:
+    db.execute("CREATE TABLE t%d(x)" % i)
+    db.executemany("INSERT INTO t%d VALUES (zeroblob(3000))" % i, [()] * 20)
+db.close()
+db = connect()
+db.execute("PRAGMA cache_size=10")
+sql = " UNION ALL ".join("SELECT sum(length(x)) FROM t%d WHERE ?1 = %d" % (i, i) for i in tables)
+random.seed(47)
+random.shuffle(tables)
+for order in (tables, tables[::-1], tables):
+    for i in order:
+        for _ in range(2):
+            db.execute(sql, (i,)).fetchall()
+    time.sleep(1.1)  # the sums are written when the next lock is given back
+""")
+        rows = self.rows("SELECT btree, sum(reads) FROM page_io JOIN statement_stats USING (normalized_query_hash) WHERE query LIKE 'SELECT sum%' AND kind = 'table' GROUP BY 1")
+        self.assertEqual(len(rows), 150, rows)
+        # The same for each, but for pages that the cache has still.
+        reads = [row[1] for row in rows]
+        self.assertGreater(min(reads), 6 * 20 - 10, rows)
+        self.assertLessEqual(max(reads), 6 * 21, rows)
+
+    def test_function_of_a_host_that_opens_files(self):
+        """What the host has set after queryprof remains when another connection is met."""
+        self.run_methods("""
+db, seen = connect(), []
+db.execute("SELECT 1").fetchall()
+lib.sqlite3_vfs_find.restype = ctypes.c_void_p
+vfs = ctypes.cast(lib.sqlite3_vfs_find(b"unix"), ctypes.POINTER(ctypes.c_void_p))
+opens = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, ctypes.c_int, ctypes.c_void_p)
+before = opens(vfs[5])
+def open_file(*arguments):
+    seen.append(arguments)
+    return before(*arguments)
+own = opens(open_file)
+vfs[5] = address = ctypes.cast(own, ctypes.c_void_p).value
+for i in range(2):
+    connect().execute("CREATE TABLE t%d(x)" % i)
+    assert vfs[5] == address and len(seen) > 2 * i, (i, seen)
+""")
 
     def test_shared_cache(self):
         """Threads that share the caches of two databases, of which each connection has another one attached: no call of ours waits for
