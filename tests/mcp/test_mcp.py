@@ -238,8 +238,11 @@ class Mcp(Tool):
         before = self.content(self.served)
         server = Server(self.served, variables={"TMPDIR": temporary})
         self.addCleanup(server.close)
-        text, is_error = server.call("advise", database="app.db", limit=1)
-        self.assertFalse(is_error, text)
+        for _ in range(5):
+            text, is_error = server.call("advise", database="app.db", limit=1)
+            self.assertFalse(is_error, text)
+            if "none saves" not in text:  # because other processes had most of the time of its measurements
+                break
         self.assertIn('CREATE INDEX "orders_total" ON "orders"("total"); -- ', text)
         self.assertIn(ID[:8], text)
         self.assertRegex(text, r"saves [0-9.]+ ms ± [0-9.]+ ms of all recorded runs")
