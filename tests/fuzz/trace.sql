@@ -44,7 +44,7 @@ INSERT INTO span_notes VALUES (1, 1, 72057594037927936, 0, '"user":"x"'), (2, 1,
 INSERT INTO batches VALUES (1, 1, 0, 1795000000000000001, 1795000000500000000, 6, 6, 2);
 INSERT INTO late_samples VALUES (1795000000000000002, 1);
 INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 3, 4);
-INSERT INTO waits_for_locks VALUES (1, 1, 1795000000000000004, 5000, 19, 0, 101, 1, 'shop.db', 2, 'BEGIN IMMEDIATE', 1, 100, 102, 5, 1, 5, 4, 6, 'BEGIN');
+INSERT INTO waits_for_locks VALUES (1, 1, 1795000000000000004, 5000, 19, 0, 101, 1, 'shop.db', 2, 'BEGIN IMMEDIATE', 1, 100, 102, 5, 1, 5, 4, 6, 'BEGIN', 'sqlite3', 'www-data');
 INSERT INTO wal_events VALUES (1, 1, 1, 101, 1795000000000000001, 1000, 0, 30, 1, 30, 2, 4096, 1, 1, 'shop.db', 'INSERT INTO t'),
 	(2, 1, 1, 101, 1795000000400000000, 1, 1, 30, 0, 0, 0, 4096, 0, 0, 'shop.db', '');
 INSERT INTO connection_counts VALUES (1, 1, 1, 101, 1795000000200000000, 0, 100, 90, 3, NULL, 40960, 8192000, 'shop.db');
