@@ -364,41 +364,37 @@ static bool find_leaf(void *context, struct known_line *known)
 	return true;
 }
 
-/* Without a source line if it is not the program's. */
-static void set_place(sqlite3_context *context, struct known_line *known)
+/* The program's function nearest to the leaf; has_leaf: if there is none, the one nearest to the leaf. The
+ * source line is shown only if the function is the program's. */
+static void show_place(sqlite3_context *context, sqlite3_value *stack, bool has_leaf)
 {
-	const struct export_line *line = known->line;
-	const bool has_line = line->line > 0 && is_of_program(known);
-	char *text =
-		sqlite3_mprintf(has_line ? "%s\n%s:%d" : "%s\n", line->function, file_name(line), line->line);
+	struct known_line *place = NULL;
+	int code = each_line(sqlite3_user_data(context), stack, find_caller, &place);
 
-	sqlite3_result_text(context, text, -1, sqlite3_free);
+	if (!code && !place && has_leaf)
+		code = each_line(sqlite3_user_data(context), stack, find_leaf, &place);
+	if (code) {
+		set_error(context, code);
+	} else if (place) {
+		const struct export_line *line = place->line;
+		const bool has_line = line->line > 0 && is_of_program(place);
+		char *text = sqlite3_mprintf(has_line ? "%s\n%s:%d" : "%s\n", line->function, file_name(line),
+		                             line->line);
+
+		sqlite3_result_text(context, text, -1, sqlite3_free);
+	}
 }
 
 static void stack_caller(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct known_line *caller = NULL;
-	int code = each_line(sqlite3_user_data(context), argv[0], find_caller, &caller);
-
 	(void)argc;
-	if (code)
-		set_error(context, code);
-	else if (caller)
-		set_place(context, caller);
+	show_place(context, argv[0], false);
 }
 
 static void stack_place(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-	struct known_line *place = NULL;
-	int code = each_line(sqlite3_user_data(context), argv[0], find_caller, &place);
-
 	(void)argc;
-	if (!code && !place)
-		code = each_line(sqlite3_user_data(context), argv[0], find_leaf, &place);
-	if (code)
-		set_error(context, code);
-	else if (place)
-		set_place(context, place);
+	show_place(context, argv[0], true);
 }
 
 static bool add_phase(void *context, struct known_line *known)
