@@ -243,9 +243,11 @@ bool file_methods_are_alike(const sqlite3_file *database, const sqlite3_file *jo
 
 #define VFSES 4
 
+typedef int (*open_function)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+
 /* Of a library: its VFSes of the kernel's files, which have one function, and the function. */
 static struct opening {
-	int (*real)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
+	open_function real;
 	sqlite3_vfs *vfses[VFSES];
 } openings[HOST_LIBRARIES_MAX];
 
@@ -275,12 +277,9 @@ OPEN(0)
 OPEN(1)
 OPEN(2)
 OPEN(3)
-static int (*const opens[HOST_LIBRARIES_MAX])(sqlite3_vfs *, const char *, sqlite3_file *, int,
-                                              int *) = { queryprof_open_0, queryprof_open_1, queryprof_open_2,
+static const open_function opens[HOST_LIBRARIES_MAX] = { queryprof_open_0, queryprof_open_1, queryprof_open_2,
 	                                                 queryprof_open_3 };
 _Static_assert(HOST_LIBRARIES_MAX == 4, "a function for each library");
-
-typedef int (*open_function)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *);
 
 /* Under the lock. The host may set a function of its own, which remains. */
 static void set_open(const struct opening *opening, open_function expected, open_function value)

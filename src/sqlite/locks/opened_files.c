@@ -42,7 +42,7 @@ static void remove_file(const sqlite3_file *file)
 	pointer_slot_remove(keys, FILES, &used, slot);
 }
 
-/* Under the lock. The name of the database is that of the file, without its end. */
+/* Under the lock. name: the database's, which a WAL or a journal has with an ending. */
 static void add_file(const sqlite3_file *file, enum opened_role role, const char *name, size_t size,
                      const sqlite3_file *database)
 {
@@ -50,7 +50,7 @@ static void add_file(const sqlite3_file *file, enum opened_role role, const char
 	uint32_t slot = POINTER_SLOT_NONE;
 
 	remove_file(file);
-	/* Its pages are used when they are. */
+	/* calloc() touches no page before it is used. */
 	if (size < OPENED_PATH_BYTES && (files || (files = calloc(FILES, sizeof(*files)))))
 		slot = pointer_slot_choose(keys, FILES, used, file);
 	if (slot == POINTER_SLOT_NONE)

@@ -61,7 +61,7 @@ struct page_sum {
 	uint32_t btree, class; /* of struct page_owner, or CLASS_...; btree: if not known, a page that leads
 	                          to it, or 0: several */
 	uint64_t start_ns;
-	/* Only its thread increases it, and only under `busy` it is used otherwise; and what of it records
+	/* Its thread increases them; everything else happens under `busy`. recorded: the part that records
 	 * have. */
 	uint64_t counts[PAGE_COUNTS], recorded[PAGE_COUNTS];
 };
@@ -213,6 +213,14 @@ static bool record_sum(const struct page_io *io, struct page_sum *sum, const str
 		sum->recorded[i] += counts[i];
 	sum->start_ns = now_ns;
 	return true;
+}
+
+/* Those of another thread, which may be increasing one meanwhile. */
+static void record_sums(struct page_io *io, const struct thread *thread, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < SUMS; i++)
+		if (io->sum[i].database)
+			record_sum(io, &io->sum[i], thread, now_ns, true);
 }
 
 /* The calling thread's sums. What has no room remains for the next time, unless it is the last one. */
@@ -490,18 +498,16 @@ void page_io_flush_all(void)
 		if (thread == thread_current) {
 			count_events(io, thread, now_here(), true);
 			flush(io, thread, now_here(), true);
+		} else {
+			record_sums(io, thread, now_here());
 		}
-		/* The thread may be increasing one. */
-		for (uint32_t j = 0; thread != thread_current && j < SUMS; j++)
-			if (io->sum[j].database)
-				record_sum(io, &io->sum[j], thread, now_here(), true);
 		release(io);
 	}
 }
 
 /* --- calls of methods -------------------------------------------------------------------------------- */
 
-/* The thread has none, or that of the thread which had its slot before; or it was zeroed in a forked child.
+/* The thread has no sums yet, or its slot has those of an earlier thread, or a fork has zeroed them.
  * NULL: no memory, or another thread writes the sums just now. */
 static __attribute__((noinline)) struct page_io *take_io(struct thread *thread)
 {
@@ -742,7 +748,7 @@ static inline uint32_t page_read(const struct page_file *file, uint32_t size, sq
 	               : 0;
 }
 
-/* The run of the calling code: mostly that of the same call as before. */
+/* The run for which SQLite makes the call. Mostly, the call of the host is the same as before. */
 static inline const struct run *run_of(struct page_io *io, const void *frame)
 {
 	struct calling *calling = calling_current;

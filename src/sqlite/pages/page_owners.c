@@ -15,7 +15,7 @@ _Static_assert(PAGES_MOST <= VALUE_MASK + 1 && BTREES_MOST <= VALUE_MASK, "24 bi
 #define LINKS_MOST 64 /* that are followed at a time */
 #define GENERATION_NS 1000000000u
 #define LEAVES 1024u
-#define PAGES_AHEAD 32768u /* of those that are known, pages may be written */
+#define PAGES_AHEAD 32768u /* a link far beyond the known pages is not believed */
 
 LOCK_DEFINE(lock, LOCK_PAGE_BTREES);
 uint32_t page_owners_version;

@@ -166,8 +166,8 @@ static bool set_methods(int number, bool is_back)
 	return hook_try_set(slots, own->find_function ? 2 : 1);
 }
 
-/* A module of the same address whose methods are neither those that were read nor the replacements is another
- * one: its library was unloaded, and the replacements of the earlier one remain as they are. */
+/* A module with other methods at the same address is another module: the library of the first one was
+ * unloaded. The first one keeps its number and its replacements. */
 static bool is_it(int number, const sqlite3_module *functions, const sqlite3_module *now)
 {
 	const struct module_methods *own = &modules[number];
