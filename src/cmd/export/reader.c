@@ -20,13 +20,12 @@ int export_reader_begin(struct export_reader *reader, bool inlines)
 void export_reader_free(struct export_reader *reader)
 {
 	reader_labels_free(&reader->labels);
-	vector_free(&reader->stacks);
 	vector_free(&reader->bare_stacks);
 	tally_free(&reader->blocks);
 	vector_free(&reader->waits);
 	frame_paths_free(&reader->nodes);
 	frame_paths_free(&reader->calls);
-	index_free(&reader->stack_index);
+	hash_table_free(&reader->made_stacks);
 	index_free(&reader->wait_index);
 	names_free(reader->names);
 }
@@ -41,6 +40,8 @@ int export_reader_enter(struct export_reader *reader, sqlite3 *db, const char *p
 	reader->side = side;
 	reader->db = db;
 	reader->blocks = (struct tally){ .keys = 2, .width = 2 };
+	reader->made_stacks.entry_size = sizeof(struct made_stack);
+	reader->made_stacks.limit = SIZE_MAX;
 	names_enter(reader->names, trace_file_space(db));
 	if (reader_labels_enter(&reader->labels, db, path, side) == SQLITE_OK &&
 	    frame_paths_open(&reader->nodes, db, sql_export_plan) &&
@@ -187,7 +188,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
                                              const char *root, const struct frame_path *call,
                                              const struct frame_path *path, const char *leaf)
 {
-	const struct export_stack *made, **stack;
+	const struct export_stack *made;
 	struct bare_stack *bare;
 	uint64_t words[] = { reader->side,
 		             (uint64_t)id,
@@ -205,27 +206,29 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 		}
 		return bare ? bare->stack : NULL;
 	}
-	stack = index_item(&reader->stack_index, hash_words(words, 7), &reader->stacks);
-	if (stack && *stack)
-		return *stack;
+	const struct hash key = hash_words(words, 7);
+	const struct made_stack *known = hash_table_find(&reader->made_stacks, key);
+	if (known)
+		return known->stack;
 	if (!(bare = find_bare_stack(reader, id, is_truncated)))
 		return NULL;
 	made = bare->stack;
-	if (stack && call->count && find_host_frames(made, &at, &end))
+	if (call->count && find_host_frames(made, &at, &end))
 		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
 		                     call->functions, call->count);
-	if (stack && made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
+	if (made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
 		made = names_replace(reader->names, made, at, at, path->functions, path->count);
-	if (stack && made && leaf[0])
+	if (made && leaf[0])
 		made = names_replace(reader->names, made, 0, 0, &leaf, 1);
-	if (stack && made && root[0])
+	if (made && root[0])
 		made = names_replace(reader->names, made, made->count, made->count, &root, 1);
-	if (!stack || !made) {
+	struct made_stack *kept = made ? hash_table_add(&reader->made_stacks, key) : NULL;
+	if (!kept) {
 		complain("out of memory");
 		return NULL;
 	}
 	names_use(reader->names, made);
-	return *stack = made;
+	return kept->stack = made;
 }
 
 /* --- reading --------------------------------------------------------------------- */

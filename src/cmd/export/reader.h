@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "base/hash_table.h"
 #include "base/index.h"
 #include "base/tally.h"
 #include "base/vector.h"
@@ -21,6 +22,12 @@ struct bare_stack {
 	bool is_used;                     /* by a sample */
 };
 
+/* Its key: the row, and the frames that are added. */
+struct made_stack {
+	struct hash key;
+	const struct export_stack *stack;
+};
+
 struct export_reader {
 	enum {
 		HOST_AS_SAMPLED,
@@ -29,8 +36,8 @@ struct export_reader {
 	} host;
 	struct reader_labels labels;
 	struct names *names;
-	struct index stack_index, wait_index; /* by side and row number; by wait */
-	VECTOR(const struct export_stack *) stacks;
+	struct hash_table made_stacks; /* with other frames than those of their row */
+	struct index wait_index;       /* by side and wait */
 	/* Of the current file. */
 	struct tally blocks; /* of its stacks, by the first id, and whether they are truncated */
 	VECTOR(struct bare_stack) bare_stacks; /* by number of the block and of the row in it */

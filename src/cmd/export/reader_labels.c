@@ -158,6 +158,14 @@ static const char *keep_column(struct reader_labels *reader, sqlite3_stmt *row, 
 	return names_keep(reader->names, run_sql_text(row, column));
 }
 
+/* A query's database is mostly that of the previous one. */
+static const char *keep_database(struct reader_labels *reader, sqlite3_stmt *row, int column)
+{
+	if (!reader->database || strcmp(reader->database, run_sql_text(row, column)) != 0)
+		reader->database = keep_column(reader, row, column);
+	return reader->database;
+}
+
 static bool fill_statement(struct reader_labels *reader, sqlite3_stmt *row, void *entry)
 {
 	struct reader_statement *statement = entry;
@@ -196,7 +204,7 @@ static bool read_query(struct reader_labels *reader, int64_t id, struct live_que
 
 		free(query->query_id);
 		query->query_id = text_repair(said, strlen(said));
-		query->database = keep_column(reader, row, 1);
+		query->database = keep_database(reader, row, 1);
 		if (!query->query_id || !query->database)
 			complain("out of memory");
 		else if ((statement = find_statement(reader, sqlite3_column_int64(row, 2))))
@@ -391,23 +399,25 @@ static const struct export_labels *find_few_labels(struct reader_labels *reader,
 				   });
 }
 
-const struct export_labels *reader_labels_find(struct reader_labels *reader,
-                                               const struct reader_sample *sample)
+const struct export_labels *reader_labels_find(struct reader_labels *reader, const struct reader_sample *read)
 {
-	struct reader_sample read = *sample;
+	struct reader_sample bare;
 
-	if (reader->labels_read == EXPORT_LABELS_RUN)
-		read.labels = read.context = read.span = 0;
-	else if (reader->labels_read != EXPORT_LABELS_ALL)
-		return find_few_labels(reader, sample);
+	if (reader->labels_read == EXPORT_LABELS_RUN) {
+		bare = *read;
+		bare.labels = bare.context = bare.span = 0;
+		read = &bare;
+	} else if (reader->labels_read != EXPORT_LABELS_ALL) {
+		return find_few_labels(reader, read);
+	}
 	struct reader_newest *newest =
-		&reader->newest[((uint64_t)read.thread * 131 + (uint64_t)read.labels) % READER_NEWEST];
+		&reader->newest[((uint64_t)read->thread * 131 + (uint64_t)read->labels) % READER_NEWEST];
 
-	if (newest->labels && newest->run == read.run && newest->thread == read.thread &&
-	    newest->set == read.labels && newest->context == read.context && newest->span == read.span)
+	if (newest->labels && newest->run == read->run && newest->thread == read->thread &&
+	    newest->set == read->labels && newest->context == read->context && newest->span == read->span)
 		return newest->labels;
-	*newest = (struct reader_newest){ read.run,     read.thread, read.labels,
-		                          read.context, read.span,   find_labels_by_key(reader, &read) };
+	*newest = (struct reader_newest){ read->run,     read->thread, read->labels,
+		                          read->context, read->span,   find_labels_by_key(reader, read) };
 	return newest->labels;
 }
 

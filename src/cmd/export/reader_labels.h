@@ -67,6 +67,7 @@ struct reader_labels {
 	VECTOR(struct reader_statement) statements;
 	VECTOR(struct reader_thread) threads;
 	VECTOR(struct reader_sets) sets;
+	const char *database; /* of the newest query */
 	/* Kept until their runs have ended. */
 	struct reader_live labels, queries;
 	struct reader_newest newest[READER_NEWEST]; /* the next sample of a thread mostly has the same */
