@@ -10,8 +10,8 @@ wanted AS MATERIALIZED (
 	SELECT DISTINCT trace_id FROM temp.span_texts
 	WHERE EXISTS (SELECT 1 FROM temp.selected WHERE id = query) OR span IN (SELECT span FROM sampled)),
 -- Sorts a million runs, so it omits the columns that follow from a row's process, thread and statement. LIMIT keeps
--- the order.
-placed AS (
+-- the order; in the sorted SELECT itself, SQLite would insert row by row into a tree.
+placed AS (SELECT * FROM (
 	SELECT process, thread_id, start_time_ns, finish_time_ns, span_id, trace_id, parent_span_id, operation_name, 0 AS statement, thread_name,
 	       query_id, is_server, iif(status = 3, 0, status) AS status, unended, attribute,
 	       iif(:with_arrays IS NULL, '[]', coalesce((
@@ -31,7 +31,7 @@ placed AS (
 	FROM temp.selected_runs
 	WHERE :with_runs IS NOT NULL AND query_start_ns > 0 AND process IN (SELECT id FROM processes)
 	  AND id NOT IN (SELECT query FROM temp.span_texts WHERE query IS NOT NULL)
-	ORDER BY process, thread_id, start_time_ns, finish_time_ns DESC, span_id LIMIT -1)
+	ORDER BY process, thread_id, start_time_ns, finish_time_ns DESC, span_id) LIMIT -1)
 SELECT trace_id, span_id, parent_span_id,
        coalesce(operation_name, (SELECT trim(replace(replace(query, char(10), ' '), char(13), ' ')) FROM statements WHERE id = statement), ''),
        s.start_time_ns, s.finish_time_ns, p.process_id, s.thread_id,
