@@ -33,20 +33,24 @@ struct part {
 	uint32_t size;
 };
 
+/* What samples with the same labels have in their messages. */
+struct common {
+	struct part attributes;
+	int32_t link;
+};
+
 /* Data of labels. */
 struct labelled {
 	const struct export_labels *labels; /* NULL: none */
-	struct part attributes;
-	int32_t link;
-	uint32_t process; /* the index in `processes` */
+	uint32_t common, process;           /* the indexes in `commons` and `processes` */
 };
 
-/* Samples of one stack and one set of labels. */
+/* Samples of one stack and one set of labels: nearly as many as samples. */
 struct events {
-	struct part attributes;
-	int32_t stack, link;
+	uint32_t common; /* the index in `commons` */
+	int32_t stack;
 	uint32_t count;
-	size_t end; /* after sorting: the end of its events in `values` and `times` */
+	uint32_t end; /* after sorting: the end of its events in `values` and `times` */
 };
 
 struct event {
@@ -67,6 +71,7 @@ struct writer {
 	struct otlp_dictionary dictionary;
 	VECTOR(uint8_t) attributes;
 	VECTOR(struct labelled) labelled; /* by number */
+	VECTOR(struct common) commons;
 	VECTOR(int32_t) queries;          /* attributes of query ids, by the query's number; 0: none yet */
 	struct index text_index;          /* of texts that many labels share */
 	VECTOR(struct part) texts;
@@ -217,12 +222,13 @@ static const struct labelled *find_labelled(struct writer *writer, const struct 
 	add_shared(writer, labels, labels->database, 0, add_database);
 	add_shared(writer, labels, labels->statement, 0, add_statement);
 	add_shared(writer, labels, labels->labels, 0, add_set);
-	*of = (struct labelled){
-		.labels = labels,
-		.attributes = { start, (uint32_t)(writer->attributes.count - start) },
-		.link = otlp_dictionary_link(&writer->dictionary, labels->link),
-		.process = find_process(writer, labels),
-	};
+	if (!vector_push(&writer->commons,
+	                 (struct common){
+				 .attributes = { start, (uint32_t)(writer->attributes.count - start) },
+				 .link = otlp_dictionary_link(&writer->dictionary, labels->link),
+			 }))
+		return NULL;
+	*of = (struct labelled){ labels, (uint32_t)writer->commons.count - 1, find_process(writer, labels) };
 	return of;
 }
 
@@ -239,13 +245,12 @@ static int64_t begin_events(struct writer *writer, const struct export_sample *s
 
 	if (!of || !vector_push(&writer->list,
 	                        (struct events){
-					.attributes = of->attributes,
-					.link = of->link,
+					.common = of->common,
 					.stack = otlp_dictionary_stack(&writer->dictionary, sample->stack),
 				}))
 		return 0;
 	const uint32_t place = (uint32_t)writer->list.count - 1;
-	writer->samples_size += EVENTS_BYTES + of->attributes.size;
+	writer->samples_size += EVENTS_BYTES + writer->commons.items[of->common].attributes.size;
 	return vector_push(&writer->processes.items[of->process].events, place) ? place + 1 : 0;
 }
 
@@ -289,7 +294,7 @@ static size_t size_of(const void *of)
 static void order_events(struct writer *writer)
 {
 	const size_t count = writer->events.count;
-	size_t end = 0;
+	uint32_t end = 0;
 
 	writer->values = calloc(count + 1, sizeof(*writer->values));
 	writer->times = calloc(count + 1, sizeof(*writer->times));
@@ -321,7 +326,8 @@ static void order_events(struct writer *writer)
 /* Adds the Profile.samples of the events to `samples`. */
 static void pack_sample(struct writer *writer, const struct events *events)
 {
-	const struct part attributes = events->attributes;
+	const struct common common = writer->commons.items[events->common];
+	const struct part attributes = common.attributes;
 	const int64_t *values = writer->values + events->end - events->count;
 	const size_t times_size = events->count * sizeof(*writer->times);
 	size_t values_size = 0;
@@ -330,7 +336,7 @@ static void pack_sample(struct writer *writer, const struct events *events)
 		values_size += protobuf_size((uint64_t)values[i]);
 	const size_t size = 1 + protobuf_size((uint32_t)events->stack) +
 	                    (attributes.size ? 1 + protobuf_size(attributes.size) + attributes.size : 0) +
-	                    (events->link ? 1 + protobuf_size((uint32_t)events->link) : 0) + 1 +
+	                    (common.link ? 1 + protobuf_size((uint32_t)common.link) : 0) + 1 +
 	                    protobuf_size(values_size) + values_size + 1 + protobuf_size(times_size) +
 	                    times_size;
 	if (!vector_reserve(&writer->samples, writer->samples.count + size + 1 + PROTOBUF_NUMBER_MAX)) {
@@ -345,9 +351,9 @@ static void pack_sample(struct writer *writer, const struct events *events)
 		to = protobuf_put_bytes(to, ATTRIBUTES_TAG, attributes.size);
 		to = mempcpy(to, writer->attributes.items + attributes.start, attributes.size);
 	}
-	if (events->link) {
+	if (common.link) {
 		*to++ = LINK_TAG;
-		to = protobuf_put(to, (uint32_t)events->link);
+		to = protobuf_put(to, (uint32_t)common.link);
 	}
 	to = protobuf_put_bytes(to, VALUES_TAG, values_size);
 	for (uint32_t i = 0; i < events->count; i++)
@@ -476,7 +482,7 @@ static void write_profiles(struct writer *writer)
 	writer->values = NULL;
 	writer->times = NULL;
 	writer->list.count = writer->events.count = writer->labelled.count = writer->queries.count = 0;
-	writer->attributes.count = writer->texts.count = 0;
+	writer->commons.count = writer->attributes.count = writer->texts.count = 0;
 	index_free(&writer->text_index);
 	tally_free(&writer->rows);
 	writer->first_ns = 0;
@@ -538,6 +544,7 @@ static bool end_profiles(void *ended, bool complete)
 	vector_free(&writer->list);
 	vector_free(&writer->events);
 	vector_free(&writer->labelled);
+	vector_free(&writer->commons);
 	vector_free(&writer->queries);
 	vector_free(&writer->attributes);
 	vector_free(&writer->texts);
