@@ -26,13 +26,20 @@ extern const char flame_graph_page[], flame_graph_page_end[];
 
 static const char data_marker[] = "@DATA@";
 
-/* The original texts may be freed before they are written. */
+/* The original texts may be freed before they are written. There may be millions. */
 struct query {
-	bool is_there;
-	uint32_t statement, side;
 	size_t id; /* where its text begins, in `ids` */
 	const char *database;
 	int64_t value;
+	uint32_t statement;
+	uint8_t side;
+	bool is_there;
+};
+
+/* A query whose run has not ended: the index of its query, and its statement. */
+struct live_query {
+	bool is_there;
+	uint32_t query, statement;
 };
 
 struct program {
@@ -73,10 +80,11 @@ struct writer {
 	VECTOR(struct program) programs;
 	VECTOR(struct type) types;
 	struct groups statements;
-	VECTOR(int64_t) runs; /* of each statement, on each side */
-	struct index query_index;
+	VECTOR(int64_t) runs;    /* of each statement, on each side */
+	struct tally query_rows; /* by the query's hash: its index in `queries` */
 	VECTOR(struct query) queries;
-	VECTOR(char) ids; /* of queries */
+	VECTOR(struct live_query) live_queries; /* by number */
+	VECTOR(char) ids;                       /* of queries */
 	struct index set_index, part_index;
 	VECTOR(const char *) sets;                  /* of labels */
 	VECTOR(const struct export_labels *) parts; /* the first labels of each run with the same set */
@@ -103,15 +111,18 @@ static struct hash query_key(const struct export_labels *labels)
 }
 
 /* False: no memory. */
-static bool find_query(struct writer *writer, const struct export_labels *labels, struct labelled *of)
+static bool make_query(struct writer *writer, const struct export_labels *labels, struct live_query *of)
 {
-	struct query *query = index_item(&writer->query_index, query_key(labels), &writer->queries);
+	const struct hash key = query_key(labels);
 	const size_t id = writer->ids.count, size = strlen(labels->query_id) + 1;
 
-	of->statement = groups_find(&writer->statements, labels);
+	writer->query_rows.keys = writer->query_rows.width = 2;
+	const size_t row =
+		tally_row(&writer->query_rows, (const int64_t[]){ (int64_t)key.first, (int64_t)key.second });
+	struct query *query = row == TALLY_NONE ? NULL : vector_at(&writer->queries, row);
+	*of = (struct live_query){ true, (uint32_t)row, groups_find(&writer->statements, labels) };
 	if (!query || of->statement == GROUPS_NO_MEMORY)
 		return false;
-	of->query = (uint32_t)(query - writer->queries.items);
 	if (query->is_there)
 		return true;
 	int64_t *runs = vector_at(&writer->runs, 2 * (size_t)of->statement + labels->side);
@@ -120,7 +131,23 @@ static bool find_query(struct writer *writer, const struct export_labels *labels
 	*runs = labels->statement_runs;
 	memcpy(writer->ids.items + id, labels->query_id, size);
 	writer->ids.count += size;
-	*query = (struct query){ true, of->statement, labels->side, id, labels->database, 0 };
+	*query = (struct query){ .id = id,
+		                 .database = labels->database,
+		                 .statement = of->statement,
+		                 .side = (uint8_t)labels->side,
+		                 .is_there = true };
+	return true;
+}
+
+/* False: no memory. */
+static bool find_query(struct writer *writer, const struct export_labels *labels, struct labelled *of)
+{
+	struct live_query *live = vector_at(&writer->live_queries, labels->query);
+
+	if (!live || (!live->is_there && !make_query(writer, labels, live)))
+		return false;
+	of->query = live->query;
+	of->statement = live->statement;
 	return true;
 }
 
@@ -282,21 +309,36 @@ static int64_t page_node(uint32_t node)
 
 /* --- the data -------------------------------------------------------------------- */
 
-static bool write_sum(void *context, const struct sums *sums, struct sum sum)
+static bool write_sum(struct writer *writer, const struct sums *sums, struct sum sum)
 {
-	struct writer *writer = context;
 	const uint32_t node = find_leaf(writer, sums, sum);
 	const struct labelled *of = &writer->labelled.items[sum.labels];
 	struct block *block = &writer->blocks.items[writer->blocks.count - 1];
-	const char *before = writer->has_samples ? ",\n" : "\n";
-	const int64_t numbers[] = { page_node(node), of->query, of->set, sum.samples, sum.value };
+	char row[5 * EXPORT_NUMBER_MAX + sizeof(",\n,,,,")], *to = row;
 
 	if (node == NODE_NO_MEMORY)
 		return false;
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		export_write_number(writer->out, i ? "," : before, numbers[i]);
+	to = export_put_number(to, writer->has_samples ? ",\n" : "\n", page_node(node));
+	to = export_put_number(to, ",", of->query);
+	to = export_put_number(to, ",", of->set);
+	to = export_put_number(to, ",", sum.samples);
+	to = export_put_number(to, ",", sum.value);
+	export_write_row(writer->out, row, to);
 	writer->has_samples = true;
 	block->count++;
+	return true;
+}
+
+static bool write_sums(void *context, const struct sums *sums, const struct sum *first, size_t count)
+{
+	struct writer *writer = context;
+
+	for (size_t i = 0; i < count; i++) {
+		if (i + SUMS_AHEAD < count)
+			SUMS_FETCH(&writer->labelled, first[i + SUMS_AHEAD].labels);
+		if (!write_sum(writer, sums, first[i]))
+			return false;
+	}
 	return true;
 }
 
@@ -322,9 +364,11 @@ static void write_nodes(const struct writer *writer)
 	fputs("\"nodes\":[", writer->out);
 	for (size_t i = 0; i < writer->nodes.count; i++) {
 		const uint64_t node = (uint64_t)*tally_at(&writer->nodes, i);
+		char row[2 * EXPORT_NUMBER_MAX + sizeof(",,")], *to = row;
 
-		export_write_number(writer->out, i ? "," : "", page_node((uint32_t)(node >> 32)));
-		export_write_number(writer->out, ",", (uint32_t)node);
+		to = export_put_number(to, i ? "," : "", page_node((uint32_t)(node >> 32)));
+		to = export_put_number(to, ",", (uint32_t)node);
+		export_write_row(writer->out, row, to);
 	}
 	fputs("],\n", writer->out);
 }
@@ -397,7 +441,7 @@ static bool write_queries(struct writer *writer)
 		export_write_text(writer->out, writer->ids.items + query->id);
 		fputc(',', writer->out);
 		export_write_text(writer->out, query->database);
-		fprintf(writer->out, ",%" PRId64 ",%" PRIu32 "]", query->value, query->side);
+		fprintf(writer->out, ",%" PRId64 ",%d]", query->value, query->side);
 	}
 	fputs("]", writer->out);
 	free(order);
@@ -468,8 +512,10 @@ static void forget_ended(struct writer *writer, int64_t now_ns)
 	for (size_t i = 0; i < writer->labelled.count; i++) {
 		struct labelled *of = &writer->labelled.items[i];
 
-		if (of->labels && sums_has_ended(of->labels->last_ns, now_ns))
-			of->labels = NULL;
+		if (!of->labels || !sums_has_ended(of->labels->last_ns, now_ns))
+			continue;
+		writer->live_queries.items[of->labels->query].is_there = false;
+		of->labels = NULL;
 	}
 	index_free(&writer->part_index);
 	writer->parts.count = 0;
@@ -484,7 +530,7 @@ static bool flush_flamegraph(void *of, int64_t now_ns, size_t *left)
 		struct type *type = &writer->types.items[i];
 
 		fine = vector_push(&writer->blocks, (struct block){ type->trace_type, 0 }) &&
-		       sums_flush(&type->sums, now_ns, true, write_sum, writer);
+		       sums_flush(&type->sums, now_ns, true, write_sums, writer);
 		*left += sums_count(&type->sums);
 	}
 	forget_ended(writer, now_ns);
@@ -510,7 +556,8 @@ static bool end_flamegraph(void *ended, bool complete)
 	groups_free(&writer->statements);
 	vector_free(&writer->runs);
 	functions_free(&writer->functions);
-	index_free(&writer->query_index);
+	tally_free(&writer->query_rows);
+	vector_free(&writer->live_queries);
 	index_free(&writer->set_index);
 	index_free(&writer->part_index);
 	index_free(&writer->program_index);

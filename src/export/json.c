@@ -29,9 +29,14 @@ struct query {
 	uint32_t statement;
 };
 
-struct row {
+/* Texts that the labels of many queries share. */
+struct shared {
 	const char *thread, *labels;
-	uint32_t query;
+};
+
+/* Labels: nearly as many as samples, so only indexes. */
+struct row {
+	uint32_t shared, query;
 };
 
 /* Labels whose run has not ended. */
@@ -52,6 +57,8 @@ struct writer {
 	VECTOR(uint32_t) queries; /* their indexes in query_rows, from 1; 0: none */
 	/* The tables. */
 	VECTOR(struct row) rows; /* of labels */
+	struct index shared_index;
+	VECTOR(struct shared) shared;
 	VECTOR(struct query) query_rows;
 	VECTOR(char) ids;
 	struct index statement_index;
@@ -99,11 +106,15 @@ static bool keep_labels(struct writer *writer, const struct export_labels *label
 {
 	struct current *current = vector_at(&writer->labels, labels->number);
 	uint32_t *query = vector_at(&writer->queries, labels->query);
+	const uint64_t words[] = { (uintptr_t)labels->thread, (uintptr_t)labels->labels };
+	struct shared *shared = index_item(&writer->shared_index, hash_words(words, 2), &writer->shared);
 
-	if (!current || !query || (!*query && !keep_query(writer, labels, query)))
+	if (!current || !query || !shared || (!*query && !keep_query(writer, labels, query)))
 		return false;
+	*shared = (struct shared){ labels->thread, labels->labels };
 	*current = (struct current){ labels, (uint32_t)writer->rows.count };
-	return vector_push(&writer->rows, (struct row){ labels->thread, labels->labels, *query - 1 });
+	return vector_push(&writer->rows,
+	                   (struct row){ (uint32_t)(shared - writer->shared.items), *query - 1 });
 }
 
 static bool has_labels(const struct writer *writer, const struct export_labels *labels)
@@ -165,8 +176,12 @@ static void write_frame(struct writer *writer, const struct export_frame *frame)
 static void write_stack(struct writer *writer, const struct export_stack *stack)
 {
 	fputs("{\"frames\":[", writer->out);
-	for (size_t i = 0; i < stack->count; i++)
-		export_write_number(writer->out, i ? "," : "", stack->frames[i]->number);
+	for (size_t i = 0; i < stack->count; i++) {
+		char row[EXPORT_NUMBER_MAX + 2];
+
+		export_write_row(writer->out, row,
+		                 export_put_number(row, i ? "," : "", stack->frames[i]->number));
+	}
 	fprintf(writer->out, "]%s}", stack->is_truncated ? ",\"truncated\":true" : "");
 }
 
@@ -178,31 +193,44 @@ static void write_statement(struct writer *writer, const char *statement)
 static void write_labels(struct writer *writer, const struct row *row)
 {
 	const struct query *query = &writer->query_rows.items[row->query];
+	const struct shared *shared = &writer->shared.items[row->shared];
 
 	write_member(writer->out, "{", "query_id", writer->ids.items + query->id);
-	write_member(writer->out, ",", "thread", row->thread);
+	write_member(writer->out, ",", "thread", shared->thread);
 	write_member(writer->out, ",", "database", query->database);
-	if (row->labels[0]) {
+	if (shared->labels[0]) {
 		fputs_unlocked(",\"labels\":", writer->out);
-		json_write_made(writer->out, row->labels, label_set_object(row->labels));
+		json_write_made(writer->out, shared->labels, label_set_object(shared->labels));
 	}
-	export_write_number(writer->out, ",\"statement\":", query->statement);
-	putc_unlocked('}', writer->out);
+	char end[EXPORT_NUMBER_MAX + 32];
+	export_write_row(writer->out, end,
+	                 stpcpy(export_put_number(end, ",\"statement\":", query->statement), "}"));
 }
 
-static bool write_sum(void *to, const struct sums *sums, struct sum sum)
+static void write_sum(struct writer *writer, struct sum sum)
+{
+	char row[5 * EXPORT_NUMBER_MAX + 64], *at = row;
+
+	at = export_put_number(at, writer->has_samples ? ",\n{\"stack\":" : "\n{\"stack\":", sum.stack);
+	at = export_put_number(at, ",\"labels\":", writer->labels.items[sum.labels].row);
+	at = export_put_number(at, ",\"samples\":", sum.samples);
+	at = export_put_number(at, ",\"weight\":", sum.weight);
+	at = export_put_number(at, ",\"value\":", sum.value);
+	*at++ = '}';
+	export_write_row(writer->out, row, at);
+	writer->has_samples = true;
+}
+
+static bool write_sums(void *to, const struct sums *sums, const struct sum *first, size_t count)
 {
 	struct writer *writer = to;
-	FILE *out = writer->out;
 
 	(void)sums;
-	export_write_number(out, writer->has_samples ? ",\n{\"stack\":" : "\n{\"stack\":", sum.stack);
-	export_write_number(out, ",\"labels\":", writer->labels.items[sum.labels].row);
-	export_write_number(out, ",\"samples\":", sum.samples);
-	export_write_number(out, ",\"weight\":", sum.weight);
-	export_write_number(out, ",\"value\":", sum.value);
-	putc_unlocked('}', out);
-	writer->has_samples = true;
+	for (size_t i = 0; i < count; i++) {
+		if (i + SUMS_AHEAD < count)
+			SUMS_FETCH(&writer->labels, first[i + SUMS_AHEAD].labels);
+		write_sum(writer, first[i]);
+	}
 	return true;
 }
 
@@ -217,7 +245,7 @@ static bool flush_json(void *of, int64_t now_ns, size_t *left)
 		fputs(",\n\"samples\":[", writer->out);
 		writer->is_begun = true;
 	}
-	if (!sums_flush(&writer->sums, now_ns, false, write_sum, writer))
+	if (!sums_flush(&writer->sums, now_ns, false, write_sums, writer))
 		return false;
 	for (size_t i = 0; i < writer->labels.count; i++) {
 		struct current *current = &writer->labels.items[i];
@@ -272,6 +300,8 @@ static bool end_json(void *ended, bool complete)
 	vector_free(&writer->labels);
 	vector_free(&writer->queries);
 	vector_free(&writer->rows);
+	vector_free(&writer->shared);
+	index_free(&writer->shared_index);
 	vector_free(&writer->query_rows);
 	vector_free(&writer->ids);
 	vector_free(&writer->statements);

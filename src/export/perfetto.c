@@ -51,6 +51,9 @@ struct writer {
 	VECTOR(struct written) stacks; /* by number */
 	struct index rest_index;       /* of stacks that others extend by a wait */
 	VECTOR(struct written) rests;
+	FILE *text; /* in which a stack's text is put together, and what it has */
+	char *characters;
+	size_t size;
 };
 
 static void begin_file(const struct writer *writer)
@@ -70,19 +73,29 @@ static FILE *begin_event(struct writer *writer)
 }
 
 /* Microseconds with nanosecond digits. In a damaged file, times may have any value. */
-static void write_time(FILE *out, const char *before, int64_t at, int64_t since)
+static char *put_time(char *to, const char *before, int64_t at, int64_t since)
 {
 	int64_t ns;
 
 	if (__builtin_sub_overflow(at, since, &ns))
 		ns = 0;
 	const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, part = size % 1000;
-	const char fraction[] = { '.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
-		                  (char)('0' + part % 10) };
 
-	fputs_unlocked(before, out);
-	export_write_number(out, ns < 0 ? "-" : "", (int64_t)(size / 1000));
-	fwrite_unlocked(fraction, 1, sizeof(fraction), out);
+	to = export_put_number(stpcpy(to, before), ns < 0 ? "-" : "", (int64_t)(size / 1000));
+	*to++ = '.';
+	*to++ = (char)('0' + part / 100);
+	*to++ = (char)('0' + part / 10 % 10);
+	*to++ = (char)('0' + part % 10);
+	return to;
+}
+
+#define ROW_MAX 160 /* characters: a few numbers and their names */
+
+static void write_time(FILE *out, const char *before, int64_t at, int64_t since)
+{
+	char row[ROW_MAX];
+
+	export_write_row(out, row, put_time(row, before, at, since));
 }
 
 static void write_member(FILE *out, const char *key, const char *text, const char *before)
@@ -234,6 +247,26 @@ static void write_frames(FILE *to, const char *before, const struct export_stack
 		}
 }
 
+/* NULL: no memory. One stream for all stacks, because each begins with a buffer of 8 KiB. */
+static FILE *begin_text(struct writer *writer)
+{
+	if (!writer->text)
+		writer->text = open_memstream(&writer->characters, &writer->size);
+	else
+		rewind(writer->text);
+	return writer->text;
+}
+
+/* False: no memory. */
+static bool end_text(struct writer *writer, struct written *made)
+{
+	if (fflush(writer->text) || ferror(writer->text) || !(made->text = malloc(writer->size)))
+		return false;
+	memcpy(made->text, writer->characters, writer->size);
+	made->size = writer->size;
+	return true;
+}
+
 /* 0: no memory. */
 static uint32_t find_rest(struct writer *writer, const struct export_stack *stack)
 {
@@ -242,11 +275,11 @@ static uint32_t find_rest(struct writer *writer, const struct export_stack *stac
 	FILE *to;
 
 	if (rest && !rest->text) {
-		if (!(to = open_memstream(&rest->text, &rest->size)))
+		if (!(to = begin_text(writer)))
 			return 0;
 		write_frames(to, " < ", stack, stack->count);
 		fputc('"', to);
-		if (fclose(to))
+		if (!end_text(writer, rest))
 			return 0;
 	}
 	return rest ? (uint32_t)(rest - writer->rests.items) + 1 : 0;
@@ -255,20 +288,20 @@ static uint32_t find_rest(struct writer *writer, const struct export_stack *stac
 /* False: no memory. */
 static bool make_stack(struct writer *writer, const struct export_stack *stack, struct written *made)
 {
-	FILE *to = open_memstream(&made->text, &made->size);
+	FILE *to = begin_text(writer);
 
 	if (!to)
 		return false;
 	export_write_text(to, stack->count ? stack->frames[0]->lines[0].function : "");
 	fflush(to);
-	made->leaf_size = made->size;
+	made->leaf_size = writer->size;
 	fputs(",\"unit\":", to);
 	export_write_text(to, writer->info->unit);
 	fputs(",\"stack\":\"", to);
 	write_frames(to, "", stack, stack->rest ? 1 : stack->count);
 	if (!stack->rest)
 		fputc('"', to);
-	return fclose(to) == 0 && (!stack->rest || (made->rest = find_rest(writer, stack->rest)));
+	return end_text(writer, made) && (!stack->rest || (made->rest = find_rest(writer, stack->rest)));
 }
 
 static bool add_sample(void *to, const struct export_sample *sample)
@@ -279,17 +312,20 @@ static bool add_sample(void *to, const struct export_sample *sample)
 		                         labels->program, labels->host };
 	const struct track *track = find_track(writer, &process);
 	struct written *stack = vector_at(&writer->stacks, sample->stack->number);
+	char row[ROW_MAX], *to_row = row;
 	FILE *out;
 
 	if (!track || !stack || (!stack->text && !make_stack(writer, sample->stack, stack)))
 		return false;
 	out = begin_event(writer);
-	export_write_number(out, "{\"ph\":\"i\",\"s\":\"t\",\"pid\":", track->id);
-	export_write_number(out, ",\"tid\":", labels->thread_id);
-	fputs_unlocked(",\"cat\":\"sample\",\"name\":", out);
+	to_row = export_put_number(to_row, "{\"ph\":\"i\",\"s\":\"t\",\"pid\":", track->id);
+	to_row = export_put_number(to_row, ",\"tid\":", labels->thread_id);
+	to_row = stpcpy(to_row, ",\"cat\":\"sample\",\"name\":");
+	export_write_row(out, row, to_row);
 	fwrite_unlocked(stack->text, 1, stack->leaf_size, out);
-	write_time(out, ",\"ts\":", sample->time_ns, writer->info->first_ns);
-	export_write_number(out, ",\"args\":{\"value\":", sample->value);
+	to_row = put_time(row, ",\"ts\":", sample->time_ns, writer->info->first_ns);
+	to_row = export_put_number(to_row, ",\"args\":{\"value\":", sample->value);
+	export_write_row(out, row, to_row);
 	fwrite_unlocked(stack->text + stack->leaf_size, 1, stack->size - stack->leaf_size, out);
 	if (stack->rest) {
 		const struct written *rest = &writer->rests.items[stack->rest - 1];
@@ -321,6 +357,9 @@ static bool end_perfetto(void *ended, bool complete)
 	vector_free(&writer->stacks);
 	vector_free(&writer->rests);
 	index_free(&writer->rest_index);
+	if (writer->text)
+		fclose(writer->text);
+	free(writer->characters);
 	vector_free(&writer->ends);
 	vector_free(&writer->tracks);
 	index_free(&writer->processes);

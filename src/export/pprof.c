@@ -402,9 +402,8 @@ static void pack_labels(struct writer *writer, const struct export_labels *of, s
 	*part = (struct part){ start, writer->label_parts.data.count - start };
 }
 
-static bool write_sample(void *context, const struct sums *sums, struct sum sum)
+static bool write_sample(struct writer *writer, const struct sums *sums, struct sum sum)
 {
-	struct writer *writer = context;
 	struct part *stack = vector_at(&writer->stacks, sum.stack),
 		    *labels = vector_at(&writer->labels, sum.labels);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
@@ -431,6 +430,22 @@ static bool write_sample(void *context, const struct sums *sums, struct sum sum)
 	to = mempcpy(to, writer->label_parts.data.items + labels->start, labels->size);
 	pprof_pieces_write(&writer->pieces, to);
 	return !writer->pieces.failed;
+}
+
+static bool write_samples(void *context, const struct sums *sums, const struct sum *first, size_t count)
+{
+	struct writer *writer = context;
+
+	for (size_t i = 0; i < count; i++) {
+		if (i + 2 * SUMS_AHEAD < count)
+			SUMS_FETCH(&writer->labels, first[i + 2 * SUMS_AHEAD].labels);
+		if (i + SUMS_AHEAD < count && first[i + SUMS_AHEAD].labels < writer->labels.count)
+			SUMS_FETCH(&writer->label_parts.data,
+			           writer->labels.items[first[i + SUMS_AHEAD].labels].start);
+		if (!write_sample(writer, sums, first[i]))
+			return false;
+	}
+	return true;
 }
 
 static void write_mapping(struct writer *writer, const struct module_state *state)
@@ -509,7 +524,7 @@ static bool flush_pprof(void *of, int64_t now_ns, size_t *left)
 	struct writer *writer = of;
 
 	if ((!writer->pieces.file && !pprof_pieces_open(&writer->pieces, writer->out)) ||
-	    !sums_flush(&writer->sums, now_ns, true, write_sample, writer))
+	    !sums_flush(&writer->sums, now_ns, true, write_samples, writer))
 		fail(writer);
 	writer->labels.count = writer->label_parts.data.count = writer->query_strings.count = 0;
 	*left += sums_count(&writer->sums);

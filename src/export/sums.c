@@ -75,11 +75,15 @@ static bool order_rows(const struct sums *sums, uint32_t *rows, size_t count)
 	return fine;
 }
 
+#define TAKEN 64 /* sums at once */
+
 bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
-                bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context)
+                bool (*take)(void *context, const struct sums *sums, const struct sum *first, size_t count),
+                void *context)
 {
 	uint32_t *ended = malloc((sums->rows.count + 1) * sizeof(*ended)), count = 0;
 	bool *is_kept = calloc(sums->rows.count + 1, sizeof(*is_kept)), fine = ended && is_kept;
+	struct sum taken[TAKEN];
 
 	for (uint32_t i = 0; fine && i < sums->rows.count; i++) {
 		is_kept[i] = !sums_has_ended(sums->last_ns.items[labels_of(sums, i)], now_ns);
@@ -88,8 +92,13 @@ bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
 	}
 	if (fine && by_stack)
 		fine = order_rows(sums, ended, count);
-	for (uint32_t i = 0; fine && i < count; i++)
-		fine = take(context, sums, sums_at(sums, ended[i]));
+	for (uint32_t i = 0; fine && i < count; i += TAKEN) {
+		const size_t some = count - i < TAKEN ? count - i : TAKEN;
+
+		for (size_t j = 0; j < some; j++)
+			taken[j] = sums_at(sums, ended[i + j]);
+		fine = take(context, sums, taken, some);
+	}
 	if (fine)
 		tally_keep(&sums->rows, is_kept);
 	free(ended);

@@ -44,10 +44,20 @@ static inline const struct export_labels *sums_labels(const struct sums *sums, s
 }
 
 /* Passes on the sums whose labels have no samples from that time on (INT64_MAX: all), and forgets them.
- * by_stack: sums of one stack are adjacent, so common data is at hand and compresses well; otherwise in the
- * order of arrival. False: no memory, or `take` returned false. */
+ * Several at once, because their data lies anywhere in memory, so `take` fetches that of the next ones while
+ * it writes one. by_stack: sums of one stack are adjacent, so common data is at hand and compresses well;
+ * otherwise in the order of arrival. False: no memory, or `take` returned false. */
 bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
-                bool (*take)(void *context, const struct sums *sums, struct sum sum), void *context);
+                bool (*take)(void *context, const struct sums *sums, const struct sum *first, size_t count),
+                void *context);
+
+/* Fetches the item that belongs to a later one of the taken sums. */
+#define SUMS_FETCH(vector, number)                                                                           \
+	do {                                                                                                 \
+		if ((number) < (vector)->count)                                                              \
+			__builtin_prefetch(&(vector)->items[number]);                                        \
+	} while (0)
+#define SUMS_AHEAD 8 /* how much later */
 
 /* Whether labels with this last_ns have no samples from that time on. */
 static inline bool sums_has_ended(int64_t last_ns, int64_t now_ns)
