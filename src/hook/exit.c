@@ -47,8 +47,6 @@ static void __attribute__((noreturn)) queryprof_exit_thread(void *result)
 	real_exit_thread(result);
 }
 
-#if defined(__x86_64__)
-
 void queryprof_before_exec(void) __attribute__((visibility("hidden"), used));
 
 void queryprof_before_exec(void)
@@ -60,6 +58,56 @@ void queryprof_before_exec(void)
 /* Some take any number of arguments one by one, so the call continues unchanged, with all
  * registers in which arguments are passed. The section is restored: without optimization the
  * compiler writes the next variable after this, in the section that it assumes. */
+#if defined(__x86_64__)
+#define PASS_ON_BODY(name)                                                                                   \
+	"	endbr64\n"                                                                                         \
+	"	sub $56, %rsp\n"                                                                                   \
+	"	.cfi_adjust_cfa_offset 56\n"                                                                       \
+	"	mov %rdi, (%rsp)\n"                                                                                \
+	"	mov %rsi, 8(%rsp)\n"                                                                               \
+	"	mov %rdx, 16(%rsp)\n"                                                                              \
+	"	mov %rcx, 24(%rsp)\n"                                                                              \
+	"	mov %r8, 32(%rsp)\n"                                                                               \
+	"	mov %r9, 40(%rsp)\n"                                                                               \
+	"	mov %rax, 48(%rsp)\n"                                                                              \
+	"	call queryprof_before_exec\n"                                                                      \
+	"	mov (%rsp), %rdi\n"                                                                                \
+	"	mov 8(%rsp), %rsi\n"                                                                               \
+	"	mov 16(%rsp), %rdx\n"                                                                              \
+	"	mov 24(%rsp), %rcx\n"                                                                              \
+	"	mov 32(%rsp), %r8\n"                                                                               \
+	"	mov 40(%rsp), %r9\n"                                                                               \
+	"	mov 48(%rsp), %rax\n"                                                                              \
+	"	add $56, %rsp\n"                                                                                   \
+	"	.cfi_adjust_cfa_offset -56\n"                                                                      \
+	"	jmp *queryprof_real_" #name "(%rip)\n"
+#elif defined(__aarch64__)
+#define PASS_ON_BODY(name)                                                                                   \
+	"	hint #34\n" /* bti c */                                                                      \
+	"	stp x29, x30, [sp, #-80]!\n"                                                                       \
+	"	.cfi_def_cfa_offset 80\n"                                                                          \
+	"	.cfi_offset 29, -80\n"                                                                             \
+	"	.cfi_offset 30, -72\n"                                                                             \
+	"	stp x0, x1, [sp, #16]\n"                                                                           \
+	"	stp x2, x3, [sp, #32]\n"                                                                           \
+	"	stp x4, x5, [sp, #48]\n"                                                                           \
+	"	stp x6, x7, [sp, #64]\n"                                                                           \
+	"	bl queryprof_before_exec\n"                                                                        \
+	"	ldp x0, x1, [sp, #16]\n"                                                                           \
+	"	ldp x2, x3, [sp, #32]\n"                                                                           \
+	"	ldp x4, x5, [sp, #48]\n"                                                                           \
+	"	ldp x6, x7, [sp, #64]\n"                                                                           \
+	"	ldp x29, x30, [sp], #80\n"                                                                         \
+	"	.cfi_restore 29\n"                                                                                 \
+	"	.cfi_restore 30\n"                                                                                 \
+	"	.cfi_def_cfa_offset 0\n"                                                                           \
+	"	adrp x16, queryprof_real_" #name "\n"                                                        \
+	"	ldr x16, [x16, :lo12:queryprof_real_" #name "]\n"                                            \
+	"	br x16\n"
+#else
+#error "queryprof supports x86-64 and aarch64"
+#endif
+
 #define PASS_ON(name)                                                                                        \
 	void (*queryprof_real_##name)(void) __attribute__((visibility("hidden")));                           \
 	void queryprof_##name(void) __attribute__((visibility("hidden")));                                   \
@@ -67,33 +115,12 @@ void queryprof_before_exec(void)
 	        ".p2align 4\n"                                                                               \
 	        ".globl queryprof_" #name "\n"                                                               \
 	        ".hidden queryprof_" #name "\n"                                                              \
-	        ".type queryprof_" #name ", @function\n"                                                     \
+	        ".type queryprof_" #name ", %function\n"                                                     \
 	        "queryprof_" #name ":\n"                                                                     \
-	        "	.cfi_startproc\n"                                                                          \
-	        "	endbr64\n"                                                                                 \
-	        "	sub $56, %rsp\n"                                                                           \
-	        "	.cfi_adjust_cfa_offset 56\n"                                                               \
-	        "	mov %rdi, (%rsp)\n"                                                                        \
-	        "	mov %rsi, 8(%rsp)\n"                                                                       \
-	        "	mov %rdx, 16(%rsp)\n"                                                                      \
-	        "	mov %rcx, 24(%rsp)\n"                                                                      \
-	        "	mov %r8, 32(%rsp)\n"                                                                       \
-	        "	mov %r9, 40(%rsp)\n"                                                                       \
-	        "	mov %rax, 48(%rsp)\n"                                                                      \
-	        "	call queryprof_before_exec\n"                                                              \
-	        "	mov (%rsp), %rdi\n"                                                                        \
-	        "	mov 8(%rsp), %rsi\n"                                                                       \
-	        "	mov 16(%rsp), %rdx\n"                                                                      \
-	        "	mov 24(%rsp), %rcx\n"                                                                      \
-	        "	mov 32(%rsp), %r8\n"                                                                       \
-	        "	mov 40(%rsp), %r9\n"                                                                       \
-	        "	mov 48(%rsp), %rax\n"                                                                      \
-	        "	add $56, %rsp\n"                                                                           \
-	        "	.cfi_adjust_cfa_offset -56\n"                                                              \
-	        "	jmp *queryprof_real_" #name "(%rip)\n"                                               \
-	        "	.cfi_endproc\n"                                                                            \
-	        ".size queryprof_" #name ", . - queryprof_" #name "\n"                                       \
-	        ".popsection\n")
+	        "	.cfi_startproc\n" PASS_ON_BODY(name) "	.cfi_endproc\n"                               \
+	                                                     ".size queryprof_" #name                        \
+	                                                     ", . - queryprof_" #name "\n"                   \
+	                                                     ".popsection\n")
 
 #define EACH_EXEC(_)                                                                                         \
 	_(execve);                                                                                           \
@@ -116,16 +143,6 @@ static int add_exec(struct import_hook *hooks)
 #undef ADD
 	return count;
 }
-
-#else
-
-static int add_exec(struct import_hook *hooks)
-{
-	(void)hooks;
-	return 0;
-}
-
-#endif
 
 int exit_hooks(struct import_hook hooks[EXIT_HOOKS_MAX])
 {

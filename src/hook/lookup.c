@@ -14,8 +14,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-
 static void *(*replacement_of)(const char *symbol, const void *real);
 static const char *family_of_names;
 
@@ -61,6 +59,7 @@ void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 	return found && (!own || own == found) ? replacement_of(symbol, found) : NULL;
 }
 
+#if defined(__x86_64__)
 __asm__(".pushsection .text\n"
         ".p2align 4\n"
         ".globl queryprof_dlsym\n"
@@ -90,6 +89,40 @@ __asm__(".pushsection .text\n"
         "	.cfi_endproc\n"
         ".size queryprof_dlsym, . - queryprof_dlsym\n"
         ".popsection\n");
+#elif defined(__aarch64__)
+__asm__(".pushsection .text\n"
+        ".p2align 4\n"
+        ".globl queryprof_dlsym\n"
+        ".hidden queryprof_dlsym\n"
+        ".type queryprof_dlsym, %function\n"
+        "queryprof_dlsym:\n"
+        "	.cfi_startproc\n"
+        "	hint #34\n" /* bti c */
+        "	stp x29, x30, [sp, #-32]!\n"
+        "	.cfi_def_cfa_offset 32\n"
+        "	.cfi_offset 29, -32\n"
+        "	.cfi_offset 30, -24\n"
+        "	stp x0, x1, [sp, #16]\n"
+        "	mov x2, x30\n"
+        "	bl queryprof_resolved\n"
+        "	mov x16, x0\n"
+        "	ldp x0, x1, [sp, #16]\n"
+        "	ldp x29, x30, [sp], #32\n"
+        "	.cfi_restore 29\n"
+        "	.cfi_restore 30\n"
+        "	.cfi_def_cfa_offset 0\n"
+        "	cbz x16, 1f\n"
+        "	mov x0, x16\n"
+        "	ret\n"
+        "1:	adrp x16, queryprof_real_dlsym\n"
+        "	ldr x16, [x16, :lo12:queryprof_real_dlsym]\n"
+        "	br x16\n"
+        "	.cfi_endproc\n"
+        ".size queryprof_dlsym, . - queryprof_dlsym\n"
+        ".popsection\n");
+#else
+#error "queryprof supports x86-64 and aarch64"
+#endif
 
 bool lookup_hook(struct import_hook *hook, const char *family,
                  void *(*replace)(const char *symbol, const void *real))
@@ -99,14 +132,3 @@ bool lookup_hook(struct import_hook *hook, const char *family,
 	*hook = import_hook_of("dlsym", &queryprof_real_dlsym, (void *)queryprof_dlsym);
 	return queryprof_real_dlsym != NULL;
 }
-
-#else
-
-bool lookup_hook(struct import_hook *hook, const char *family,
-                 void *(*replace)(const char *symbol, const void *real))
-{
-	(void)hook, (void)family, (void)replace;
-	return false;
-}
-
-#endif
