@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef PROT_BTI
+#define PROT_BTI 0x10
+#endif
+
 #include "sqlite/static/constant.h"
 #include "sqlite/static/find.h"
 #include "sqlite/static/stub.h"
@@ -32,12 +36,20 @@ FUNCTION(moves, "mov x2,x0; add x0,x2,x1,lsl #1; ret");
 FUNCTION(compares, "cmp x0,x1; csel x0,x0,x1,gt; ret");
 FUNCTION(condition, "b.al 1f; nop\n1: add x0,x0,#9; ret");
 FUNCTION(loads, "ldr x2,[sp,#8]; add x0,x0,x1; ret");
+FUNCTION(signs, "paciasp; stp x29,x30,[sp,#-32]!; mov x29,sp; str x0,[sp,#16]; bl add_seven; ldr "
+                "x1,[sp,#16]; add x0,x0,x1; "
+                "ldp x29,x30,[sp],#32; retaa");
+FUNCTION(lands_and_signs, "bti c; paciasp; sub sp,sp,#16; add x0,x0,x1; add sp,sp,#16; autiasp; ret");
 /* Refused. */
-FUNCTION(signs, "paciasp; ret");
+FUNCTION(signs_only, "paciasp; autiasp; ret");
+FUNCTION(signs_otherwise, "pacibsp; stp x29,x30,[sp,#-16]!; ldp x29,x30,[sp],#16; autibsp; ret");
 FUNCTION(moves_stack, "sub sp,sp,x9; add sp,sp,x9; ret");
 FUNCTION(adds_stack, "add sp,sp,#16; sub sp,sp,#16; ret");
 FUNCTION(frame, "mov x29,x0; ret");
 FUNCTION(returns, "ret");
+/* Reads as a function that returns &number + 32. */
+FUNCTION(named_near, "adrp x0,number; add x0,x0,:lo12:number; add x0,x0,#32; ret");
+FUNCTION(not_near, "adrp x0,number; add x0,x0,:lo12:number; add x0,x1,#32; ret");
 __asm__(".data\n.p2align 3\nnumber: .quad 123456\n.text");
 
 typedef long function(long, long);
@@ -51,11 +63,17 @@ static const struct {
 	{                                                                                                    \
 #name, name, refused                                                                         \
 	}
-	CASE(pushes, false),    CASE(landing, false),    CASE(large, false),    CASE(zero, false),
-	CASE(not_zero, false),  CASE(bit, false),        CASE(high_bit, false), CASE(jumps, false),
-	CASE(page, false),      CASE(near_place, false), CASE(moves, false),    CASE(compares, false),
-	CASE(condition, false), CASE(loads, false),      CASE(signs, true),     CASE(moves_stack, true),
-	CASE(adds_stack, true), CASE(frame, true),       CASE(returns, true),
+	CASE(pushes, false),     CASE(landing, false),
+	CASE(large, false),      CASE(zero, false),
+	CASE(not_zero, false),   CASE(bit, false),
+	CASE(high_bit, false),   CASE(jumps, false),
+	CASE(page, false),       CASE(near_place, false),
+	CASE(moves, false),      CASE(compares, false),
+	CASE(condition, false),  CASE(loads, false),
+	CASE(signs, false),      CASE(lands_and_signs, false),
+	CASE(signs_only, true),  CASE(signs_otherwise, true),
+	CASE(moves_stack, true), CASE(adds_stack, true),
+	CASE(frame, true),       CASE(returns, true),
 };
 
 static function *real;
@@ -74,6 +92,10 @@ static int try(size_t i, char *room)
 	const uintptr_t entry = (uintptr_t)cases[i].function, page = entry & ~4095ul;
 	const struct static_range code = { page - (1 << 20), page + (1 << 20) };
 	const char *why;
+	const uint32_t first = *(const uint32_t *)entry;
+	const bool lands = first == 0xd503245fu || first == 0xd503233fu; /* bti c, paciasp */
+	/* In guarded pages a call through a pointer that meets no landing pad is a fault. */
+	const int guarded = PROT_READ | PROT_EXEC | (lands ? PROT_BTI : 0);
 	struct stub stub;
 	long expected[4];
 	int wrong = 0;
@@ -86,11 +108,11 @@ static int try(size_t i, char *room)
 		expected[a] = cases[i].function(arguments[a][0], arguments[a][1]);
 	mprotect(room, 4096, PROT_READ | PROT_WRITE);
 	memcpy(room, stub.code, stub.size);
-	mprotect(room, 4096, PROT_READ | PROT_EXEC);
+	mprotect(room, 4096, guarded);
 	/* We run there. */
 	mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
 	memcpy((void *)stub.at, stub.jump, stub.jump_size);
-	mprotect((void *)page, 8192, PROT_READ | PROT_EXEC);
+	mprotect((void *)page, 8192, guarded);
 	__builtin___clear_cache(room, room + 4096);
 	__builtin___clear_cache((char *)page, (char *)page + 8192);
 	real = (function *)(room + stub.second);
@@ -99,6 +121,7 @@ static int try(size_t i, char *room)
 		wrong += cases[i].function(arguments[a][0], arguments[a][1]) != expected[a];
 	if (stub_jump_target(entry) != (uintptr_t)room || calls != 4)
 		wrong++;
+	mprotect((void *)page, 8192, PROT_READ | PROT_EXEC);
 	if (wrong)
 		printf("%s: WRONG, %d calls seen\n", cases[i].name, calls);
 	return wrong;
@@ -140,6 +163,8 @@ static int read_constants(void)
 	wrong += constant_returned(&object, returned) != 3040001;
 	wrong += constant_returned(&object, text) != 0;
 	wrong += constant_address_returned(&object, text) != (uintptr_t)name;
+	wrong += constant_address_returned(&object, (uintptr_t)named_near) != (uintptr_t)&number + 32;
+	wrong += constant_address_returned(&object, (uintptr_t)not_near) != 0;
 	wrong += at == end || constant_named_at(at) != (uintptr_t)&number;
 	printf("constants: %d wrong\n", wrong);
 	return wrong;

@@ -141,15 +141,24 @@ uint32_t constant_returned(const struct static_object *object, uintptr_t functio
 }
 
 /* adrp x,page … add y,x,#offset: compilers put others between the two. Returns where the second is,
- * 0: nowhere near. The readable code may begin with a landing, so the last instruction is left. */
+ * 0: nowhere near. The readable code may begin with a landing, so the last two instructions are left. */
 static uintptr_t find_add(uintptr_t at)
 {
 	uint32_t page = read_code(at);
 
-	for (unsigned i = 4; (page & 0x9f000000u) == 0x90000000u && i < CONSTANT_CODE_BYTES - 4; i += 4)
+	for (unsigned i = 4; (page & 0x9f000000u) == 0x90000000u && i < CONSTANT_CODE_BYTES - 8; i += 4)
 		if ((read_code(at + i) & 0xffc003e0u) == (0x91000000u | (page & 31) << 5))
 			return at + i;
 	return 0;
+}
+
+/* The constant of an addition to the register that `add` has set, in the next instruction: what is named is
+ * in a structure, or near another constant. */
+static uint32_t added_next(uintptr_t add)
+{
+	uint32_t target = read_code(add) & 31, next = read_code(add + 4);
+
+	return (next & 0xffc003ffu) == (0x91000000u | target << 5 | target) ? next >> 10 & 0xfff : 0;
 }
 
 uintptr_t constant_named_at(uintptr_t at)
@@ -161,7 +170,8 @@ uintptr_t constant_named_at(uintptr_t at)
 	if (!add)
 		return 0;
 	pages = (int64_t)((uint64_t)((page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3)) << 43) >> 43;
-	return (at & ~(uintptr_t)4095) + (uintptr_t)(pages * 4096) + (read_code(add) >> 10 & 0xfff);
+	return (at & ~(uintptr_t)4095) + (uintptr_t)(pages * 4096) + (read_code(add) >> 10 & 0xfff) +
+	       added_next(add);
 }
 
 static bool calls_pointer(uintptr_t at)
@@ -188,7 +198,10 @@ uintptr_t constant_address_returned(const struct static_object *object, uintptr_
 	if (!is_readable(object, function))
 		return 0;
 	function = skip_landing(function);
-	return read_code(function + 8) == RETURN ? constant_named_at(function) : 0;
+	return read_code(function + 8) == RETURN ||
+	                       (read_code(function + 12) == RETURN && added_next(function + 4))
+	               ? constant_named_at(function)
+	               : 0;
 }
 
 #else

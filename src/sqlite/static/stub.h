@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct stub_row {
 	uint16_t offset;
 	uint32_t cfa;
 	uint32_t fp;
+	bool is_signed; /* the return address is (aarch64) */
 };
 
 struct stub {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aarch64. The jump is one instruction, and displaces one. `bti c` remains, and the jump follows it.
- * `paciasp` is also a landing pad in code guarded that way, so it cannot be replaced.
+ * aarch64. The jump is one instruction, and displaces one. It follows the landing pad of code that is
+ * guarded that way: `bti c`, or `paciasp`, which also signs the return address. The wrapper is called with
+ * an address that is not signed, and the second part signs it anew.
  */
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #define BTI_C 0xd503245fu
 #define PACIASP 0xd503233fu
+#define AUTIASP 0xd50323bfu
 #define BRANCH 0x14000000u
 
 const uintptr_t stub_reach = (uintptr_t)REACH - 4096;
@@ -19,6 +21,7 @@ struct making {
 	struct stub *stub;
 	uintptr_t address; /* the future address of the stub's first byte */
 	uint32_t cfa;
+	bool is_signed; /* the return address in its register */
 	const char *refused;
 };
 
@@ -55,7 +58,8 @@ static void add_row(struct making *making)
 {
 	struct stub *stub = making->stub;
 
-	stub->rows[stub->rows_count++] = (struct stub_row){ (uint16_t)stub->size, making->cfa, 0 };
+	stub->rows[stub->rows_count++] =
+		(struct stub_row){ (uint16_t)stub->size, making->cfa, 0, making->is_signed };
 }
 
 /* A signed number of `bits` bits from bit `first` on. */
@@ -131,12 +135,21 @@ static void put_condition(struct making *making, uint32_t code, uint32_t target_
 	put_branch(making, target);
 }
 
+/* An instruction that may sign the return address, or the opposite. */
+static void put_sign(struct making *making, uint32_t code)
+{
+	put(making, code);
+	making->is_signed = code == PACIASP;
+	add_row(making);
+}
+
 static void displace(struct making *making, uint32_t code, uintptr_t pc)
 {
 	uintptr_t target;
 
-	if (code == PACIASP) {
-		making->refused = "it begins with paciasp";
+	if (code == PACIASP) { /* after bti c */
+		put_sign(making, code);
+		put_branch(making, making->stub->back);
 	} else if ((code & 0x9f000000u) == 0x90000000u || (code & 0x9f000000u) == 0x10000000u) {
 		/* adrp, adr: the address next to it. */
 		int64_t value = field(code, 5, 19) * 4 + (code >> 29 & 3);
@@ -170,22 +183,27 @@ static void displace(struct making *making, uint32_t code, uintptr_t pc)
 const char *stub_make(struct stub *stub, const struct static_range *code, uintptr_t entry, uintptr_t address,
                       const void *wrapper)
 {
-	struct making making = { stub, address, 0, NULL };
+	struct making making = { .stub = stub, .address = address };
+	uint32_t landing;
 	int64_t distance;
 
 	*stub = (struct stub){ .at = entry };
 	if (!static_is_in(code, entry) || code->end - entry < 8)
 		return "it is at the end of the code";
-	if (read_code(entry) == BTI_C)
+	landing = read_code(entry);
+	if (landing == BTI_C || landing == PACIASP)
 		stub->at += 4;
 	stub->back = stub->end = stub->at + 4;
+	making.is_signed = landing == PACIASP;
 	add_row(&making);
+	if (making.is_signed)
+		put_sign(&making, AUTIASP);
 	put(&making, 0x10000000u | 5u << 5 | 17); /* adr x17,second */
 	put(&making, 0x58000000u | 2u << 5 | 16); /* ldr x16,8 */
 	put(&making, 0xd61f0200u);                /* br x16 */
 	put_address(&making, (uintptr_t)wrapper);
 	stub->second = stub->size;
-	put(&making, BTI_C); /* it is called through a pointer */
+	put_sign(&making, landing == PACIASP ? PACIASP : BTI_C); /* it is called through a pointer */
 	displace(&making, read_code(stub->at), stub->at);
 	distance = (int64_t)(address - stub->at);
 	if (!making.refused && (distance >= REACH || distance < -REACH))
@@ -201,7 +219,7 @@ uintptr_t stub_jump_target(uintptr_t function)
 {
 	uint32_t code = read_code(function);
 
-	if (code == BTI_C)
+	if (code == BTI_C || code == PACIASP)
 		code = read_code(function += 4);
 	return (code & 0xfc000000u) == BRANCH ? function + (uintptr_t)(field(code, 0, 26) * 4) : 0;
 }

@@ -209,7 +209,7 @@ static void add_row(struct making *making)
 		making->refused = "there is no space for its stub";
 	else
 		stub->rows[stub->rows_count++] =
-			(struct stub_row){ (uint16_t)stub->size, making->cfa, making->fp };
+			(struct stub_row){ (uint16_t)stub->size, making->cfa, making->fp, false };
 }
 
 static bool has_shadow_stack(void)

@@ -12,7 +12,8 @@ enum {
 	SAME_VALUE = 0x08,
 	DEFINE_CFA = 0x0c,
 	DEFINE_CFA_OFFSET = 0x0e,
-	SAVED = 0x80, /* and the register */
+	NEGATE_SIGNED = 0x2d, /* whether the return address is signed, the opposite of before */
+	SAVED = 0x80,         /* and the register */
 };
 
 #if defined(__x86_64__)
@@ -106,6 +107,7 @@ static void put_stub(struct writing *writing, const struct placed_stub *placed, 
 	const struct stub *stub = &placed->stub;
 	size_t start = begin_record(writing);
 	uint32_t offset = 0, cfa = CFA_AT_ENTRY, fp = 0;
+	bool is_signed = false;
 
 	put_32(writing, start - common);
 	put_32(writing, placed->address - (writing->address + writing->size));
@@ -131,6 +133,9 @@ static void put_stub(struct writing *writing, const struct placed_stub *placed, 
 			put_number(writing, FRAME_POINTER);
 		}
 		fp = row->fp;
+		if (row->is_signed != is_signed)
+			put_8(writing, NEGATE_SIGNED);
+		is_signed = row->is_signed;
 	}
 	end_record(writing, start);
 }
