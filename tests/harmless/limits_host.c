@@ -25,6 +25,15 @@
 
 #include "program.h"
 
+/* Newer processors' kernels have only the calls with a folder. */
+#ifndef SYS_open
+#define SYS_access SYS_faccessat
+#define SYS_mkdir SYS_mkdirat
+#define SYS_open SYS_openat
+#define SYS_readlink SYS_readlinkat
+#define SYS_unlink SYS_unlinkat
+#endif
+
 static void set_limit(int resource, rlim_t soft)
 {
 	struct rlimit limit;

@@ -271,11 +271,18 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	(void)info;
 	traces++;
 	cut_traces += result.truncated;
+#if defined(__aarch64__)
+	((ucontext_t *)context)->uc_mcontext.pc += 4; /* the instruction is not repeated */
+#endif
 }
 
 int trace_here(void)
 {
+#if defined(__x86_64__)
 	__asm__ volatile("int3" : : : "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("brk #0" : : : "memory");
+#endif
 	return 1;
 }
 

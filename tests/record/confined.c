@@ -108,7 +108,11 @@ static void confine(const char *how, const char *action, char **numbers)
 		SYS_restart_syscall,
 		SYS_getrandom,
 		SYS_tgkill,
+#if defined(SYS_poll)
 		SYS_poll,
+#else
+		SYS_ppoll,
+#endif
 		SYS_rseq,
 		SYS_set_robust_list,
 		SYS_clone3,

@@ -25,6 +25,10 @@
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
+#ifndef SYS_poll
+#define SYS_poll SYS_ppoll
+#endif
+
 static char path[4096], build_id[64];
 static uint64_t static_function;
 
