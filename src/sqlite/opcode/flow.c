@@ -19,7 +19,7 @@ static uint8_t approach_of(const struct graph *graph, uint32_t number)
 	if (step->inspected != STEP_NO_LOCATION)
 		return step->inspected;
 	if (step->flow & FLOW_TABLE || (step->flow & FLOW_TARGET && target != next) || step->forgets ||
-	    graph_is_written(step, next) || step->to == next)
+	    graph_is_written(step, next))
 		return STEP_NO_LOCATION;
 	return next;
 }
@@ -45,7 +45,7 @@ static void find_approaches(struct graph *graph)
 /* Slots first: reading a register of a frame that has called takes a walk. */
 static uint8_t location_of(const struct held *held, const struct step *step)
 {
-	const uint64_t registers = held->words[0] & ((1u << STEP_REGISTERS) - 1);
+	const uint64_t registers = held->words[0] & ((UINT64_C(1) << STEP_REGISTERS) - 1);
 
 	for (int i = 0; i < 4; i++) {
 		const uint64_t slots = held->words[i] ^ (i == 0 ? registers : 0);

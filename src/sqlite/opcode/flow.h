@@ -10,8 +10,8 @@
  * instruction removes everything. So a reported location is right, as long as the compiler does not
  * write to its own slots through pointers.
  *
- * The one location that had the address in most of the trial's calls (locations.c) is no substitute. In
- * SQLite 3.40 by gcc -O2 it gives 86 % of the samples the right opcode and 8 % a wrong one; by clang -O2
+ * The one location that had the address in most of the trial's calls (locations.c) would be no substitute.
+ * In SQLite 3.40 by gcc -O2 it gave 86 % of the samples the right opcode and 8 % a wrong one; by clang -O2
  * 64 % the right one, and the others none. This analysis gives 99.4 % the right one, and at most 0.1 % a
  * wrong one (tests/plan/truth.c).
  */

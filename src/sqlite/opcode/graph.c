@@ -4,13 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/x86_64.h"
-
-#if defined(__x86_64__)
-#define IS_FOLLOWED true
-#else
-#define IS_FOLLOWED false
-#endif
 #define CODE_MAX (1u << 20) /* bytes of all parts: an interpreter has 26,000 to 60,000 */
 #define VISITS_MAX 16       /* of a step on average: interpreters need little more than 1 */
 #define CALLEE_BYTES_MAX 1024
@@ -34,6 +27,8 @@ static void drop(struct held *held, uint32_t location)
 
 bool graph_is_written(const struct step *step, uint32_t location)
 {
+	if (step->copies[0].to == location || step->copies[1].to == location)
+		return true;
 	return location < STEP_REGISTERS
 	               ? step->kills >> location & 1
 	               : location >= step->slot && location < (uint32_t)step->slot + step->slots;
@@ -41,17 +36,21 @@ bool graph_is_written(const struct step *step, uint32_t location)
 
 void graph_apply(const struct step *step, struct held *held)
 {
-	const bool copies = step->to != STEP_NO_LOCATION && graph_has(held, step->from);
+	bool copies[2];
 
+	for (int i = 0; i < 2; i++)
+		copies[i] = step->copies[i].to != STEP_NO_LOCATION && graph_has(held, step->copies[i].from);
 	if (step->forgets)
 		memset(held, 0, sizeof(*held));
 	held->words[0] &= ~(uint64_t)step->kills;
 	for (uint32_t i = 0; i < step->slots; i++)
 		drop(held, step->slot + i);
-	if (step->to != STEP_NO_LOCATION)
-		drop(held, step->to);
-	if (copies)
-		add(held, step->to);
+	for (int i = 0; i < 2; i++) {
+		if (step->copies[i].to != STEP_NO_LOCATION)
+			drop(held, step->copies[i].to);
+		if (copies[i])
+			add(held, step->copies[i].to);
+	}
 	if (step->inspected != STEP_NO_LOCATION) {
 		if (!graph_has(held, step->inspected))
 			memset(held, 0, sizeof(*held));
@@ -123,45 +122,35 @@ static bool changes_row(const struct step *step)
 	return step->kills >> STEP_STACK_POINTER & 1 || !(step->flow & FLOW_NEXT);
 }
 
-static bool is_call(const struct x86_instruction *instruction)
-{
-	return instruction->map == X86_ONE_BYTE && instruction->opcode == 0xe8;
-}
-
-static uint16_t changed_by(struct graph *graph, uintptr_t function, int deep);
+static uint32_t changed_by(struct graph *graph, uintptr_t function, int deep);
 
 /* STEP_CHANGED_BY_CALLS, too, for code that goes elsewhere. */
-static uint16_t changed_in(struct graph *graph, const struct cfi_row *row, int deep)
+static uint32_t changed_in(struct graph *graph, const struct cfi_row *row, int deep)
 {
-	const struct step_frame frame = { STEP_STACK_POINTER, 0 };
+	const struct step_frame frame = { STEP_STACK_POINTER, 0, 0 };
 	const uintptr_t size = row->function_end - row->function_start;
-	uint16_t kills = 0;
+	uint32_t kills = 0;
+	struct step step;
 
-	for (uintptr_t at = row->function_start; at < row->function_end && kills != STEP_CHANGED_BY_CALLS;) {
-		const unsigned char *bytes = (const unsigned char *)at;
-		struct x86_instruction instruction;
-		struct step step;
-
-		if (!x86_decode(bytes, row->function_end - at, &instruction))
+	for (uintptr_t at = row->function_start, to; at < row->function_end && kills != STEP_CHANGED_BY_CALLS;
+	     at += step.length) {
+		if (!step_read(&step, at, row->function_end, &frame, &to))
 			return STEP_CHANGED_BY_CALLS;
-		step_read(&step, &instruction, bytes, &frame);
-		if (is_call(&instruction))
-			step.kills = changed_by(graph, x86_address(&instruction, bytes, at), deep - 1);
+		if (step.calls)
+			step.kills = changed_by(graph, to, deep - 1);
 		kills |= step.kills & STEP_CHANGED_BY_CALLS;
 		if (step.forgets || step.flow & FLOW_TABLE ||
-		    (step.flow & FLOW_TARGET &&
-		     x86_address(&instruction, bytes, at) - row->function_start >= size))
+		    (step.flow & FLOW_TARGET && to - row->function_start >= size))
 			return STEP_CHANGED_BY_CALLS;
-		at += instruction.length;
 	}
 	return kills;
 }
 
 /* The registers that a called function changes. gcc looks, too, and leaves the address in the others. */
-static uint16_t changed_by(struct graph *graph, uintptr_t function, int deep)
+static uint32_t changed_by(struct graph *graph, uintptr_t function, int deep)
 {
 	struct callee *known = &graph->callees[(function / 16 * 4 + (unsigned)deep) % CALLEES_KNOWN];
-	uint16_t kills = STEP_CHANGED_BY_CALLS;
+	uint32_t kills = STEP_CHANGED_BY_CALLS;
 	struct cfi_row row;
 
 	if (deep == 0)
@@ -173,7 +162,7 @@ static uint16_t changed_by(struct graph *graph, uintptr_t function, int deep)
 		graph->callee_bytes += (uint32_t)(row.function_end - function);
 		kills = changed_in(graph, &row, deep);
 	}
-	*known = (struct callee){ function, (uint16_t)deep, kills };
+	*known = (struct callee){ function, deep, kills };
 	return kills;
 }
 
@@ -187,41 +176,61 @@ static void follow_branch(struct graph *graph, const struct step *step, uintptr_
 		add_part(graph, row.function_start, row.function_end);
 }
 
+/* False: not known. */
+static bool find_frame(struct graph *graph, uintptr_t address, struct step_frame *frame)
+{
+	struct cfi_row row = { .cfa_offset = 0 };
+
+	if (cfi_find_row(&graph->section, address, &row) != CFI_FOUND || row.cfa_by_expression)
+		return false;
+	frame->base = step_register(row.cfa_register);
+	frame->offset = row.cfa_offset;
+	frame->above_stack = frame->base == STEP_STACK_POINTER ? frame->offset : graph->above_stack;
+	return true;
+}
+
+/* How far the stack pointer is below the CFA after the prologue, which has no branch. */
+static void follow_stack(struct graph *graph, const struct step *step, const struct step_frame *frame)
+{
+	if (frame->base == STEP_STACK_POINTER)
+		graph->above_stack = frame->offset;
+	if (!(step->kills >> STEP_STACK_POINTER & 1))
+		return;
+	if (step->lowers != 0)
+		graph->above_stack += (int32_t)step->lowers;
+	else if (frame->base != STEP_STACK_POINTER)
+		graph->above_stack = 0;
+}
+
 static bool decode_part(struct graph *graph, const struct part *part)
 {
-	const unsigned char *code = (const unsigned char *)part->start;
-	struct cfi_row row = { .cfa_offset = 0 };
-	bool is_row_known = false;
+	const uintptr_t end = part->start + part->size;
+	struct step_frame frame;
+	bool is_frame_known = false, is_prologue = part == graph->parts;
 
 	for (uint32_t at = 0; at < part->size; graph->count++) {
 		const uintptr_t address = part->start + at;
-		struct x86_instruction instruction;
-		struct step_frame frame;
 		struct step step;
+		uintptr_t to = 0;
 
-		if (!x86_decode(code + at, part->size - at, &instruction))
+		if ((!is_frame_known && !find_frame(graph, address, &frame)) ||
+		    !step_read(&step, address, end, &frame, &to))
 			return false;
-		if (!is_row_known &&
-		    (cfi_find_row(&graph->section, address, &row) != CFI_FOUND || row.cfa_by_expression))
-			return false;
-		frame.base = step_register(row.cfa_register);
-		frame.offset = row.cfa_offset;
-		step_read(&step, &instruction, code + at, &frame);
-		if (is_call(&instruction))
-			step.kills = changed_by(graph, x86_address(&instruction, code + at, address),
-			                        CALLEES_DEEP);
+		if (step.calls)
+			step.kills = changed_by(graph, to, CALLEES_DEEP);
+		is_prologue = is_prologue && step.flow == FLOW_NEXT && !step.calls;
+		if (is_prologue)
+			follow_stack(graph, &step, &frame);
 		step.at = part->at + at;
 		step.target = STEP_NONE;
 		if (step.flow & FLOW_TARGET) {
-			const uintptr_t target = x86_address(&instruction, code + at, address);
-
-			step.target = (uint32_t)(target - address);
-			follow_branch(graph, &step, target);
+			step.target = (uint32_t)(to - address);
+			follow_branch(graph, &step, to);
 		}
 		graph->steps[graph->count] = step;
 		graph->step_at[step.at] = graph->count;
-		is_row_known = !changes_row(&step);
-		at += instruction.length;
+		is_frame_known = !changes_row(&step);
+		at += step.length;
 	}
 	graph->steps[graph->count - 1].flow &= (uint8_t)~FLOW_NEXT;
 	return true;
@@ -277,8 +286,8 @@ static bool find_code(struct graph *graph, const struct code_map *map, uintptr_t
 
 bool graph_read(struct graph *graph, const struct code_map *map, uintptr_t start, uintptr_t end)
 {
-	return IS_FOLLOWED && find_code(graph, map, start) && start >= graph->start && start < end &&
-	       end <= graph->end && add_part(graph, start, end) && decode(graph);
+	return find_code(graph, map, start) && start >= graph->start && start < end && end <= graph->end &&
+	       add_part(graph, start, end) && decode(graph);
 }
 
 void graph_free(struct graph *graph)

@@ -14,7 +14,7 @@
 #define PARTS_MAX 4
 #define CALLEES_KNOWN 512
 
-/* The locations that hold the address: bits 0 to 15 are registers, the others slots. */
+/* The locations that hold the address: the first STEP_REGISTERS bits are registers, the others slots. */
 struct held {
 	uint64_t words[4];
 };
@@ -35,7 +35,8 @@ struct part {
 /* The registers that a called function was found to change, looked into so deep. */
 struct callee {
 	uintptr_t function;
-	uint16_t deep, kills;
+	int deep;
+	uint32_t kills;
 };
 
 struct graph {
@@ -45,6 +46,7 @@ struct graph {
 	uint32_t callee_bytes;
 	struct part parts[PARTS_MAX]; /* the first belongs to the function itself */
 	uint32_t part_count, size;
+	int32_t above_stack; /* the CFA above the stack pointer, after the prologue */
 	struct step *steps;
 	uint32_t count;
 	uint32_t *step_at;         /* for each byte, STEP_NONE: no instruction begins there */

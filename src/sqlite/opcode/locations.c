@@ -36,8 +36,6 @@ static const int kept_registers[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, CF
 #define CANDIDATES (REGISTERS + SLOTS)
 #define TRIAL_CALLS 256
 
-enum held { HELD_NOTHING, HELD_RIGHT, HELD_WRONG };
-
 struct learning {
 	const sqlite3_api_routines *api;
 	sqlite3 *db;
@@ -56,8 +54,9 @@ struct learning {
 		bool frame[STRUCT_BYTES / WORD], parent[STRUCT_BYTES / WORD], bytecode[STRUCT_BYTES / WORD];
 		bool count[STRUCT_BYTES / 4], pc[STRUCT_BYTES / 4], counter[STRUCT_BYTES / 4];
 	} is;
-	unsigned char held[TRIAL_CALLS][CANDIDATES]; /* enum held; what each location held in each call */
-	uintptr_t called_from[TRIAL_CALLS];          /* in the interpreter */
+	bool is_held[TRIAL_CALLS]
+		    [CANDIDATES];           /* whether each location had the opcode's address in each call */
+	uintptr_t called_from[TRIAL_CALLS]; /* in the interpreter */
 	struct {
 		const char *name; /* the library's own */
 		struct opcode_bytes bytes;
@@ -242,14 +241,9 @@ static bool find_function(const struct code_map *map, uintptr_t pc, struct opcod
 
 static void compare_location(struct learning *learning, int number, uintptr_t value)
 {
-	const struct opcode_locations *locations = &learning->found->locations;
-	uintptr_t offset = value - learning->bytecode;
+	const uintptr_t offset = (uintptr_t)learning->caller * learning->found->locations.op_bytes;
 
-	if (offset == (uintptr_t)learning->caller * locations->op_bytes)
-		learning->held[learning->found->calls][number] = HELD_RIGHT;
-	else if (offset && offset < (uintptr_t)learning->count * locations->op_bytes &&
-	         offset % locations->op_bytes == 0)
-		learning->held[learning->found->calls][number] = HELD_WRONG;
+	learning->is_held[learning->found->calls][number] = value == learning->bytecode + offset;
 }
 
 /* `registers`: of the interpreter's frame. */
@@ -424,19 +418,6 @@ static uint8_t location_of(int candidate)
 	                                       : OPCODE_SLOT + 1 + candidate - REGISTERS);
 }
 
-/* The number of calls in which the location was right, 0: it was wrong in one. */
-static uint32_t weigh_location(const struct learning *learning, int candidate)
-{
-	uint32_t right = 0;
-
-	for (uint32_t call = 0; call < learning->found->calls; call++) {
-		if (learning->held[call][candidate] == HELD_WRONG)
-			return 0;
-		right += learning->held[call][candidate] == HELD_RIGHT;
-	}
-	return right;
-}
-
 /* Whether the code was understood: it reports no location that held another opcode, or none. */
 static bool is_confirmed(const struct learning *learning)
 {
@@ -450,7 +431,7 @@ static bool is_confirmed(const struct learning *learning)
 
 		while (candidate < CANDIDATES && location != location_of(candidate))
 			candidate++;
-		if (candidate < CANDIDATES && learning->held[call][candidate] != HELD_RIGHT)
+		if (candidate < CANDIDATES && !learning->is_held[call][candidate])
 			return false;
 		confirmed += candidate < CANDIDATES;
 	}
@@ -458,26 +439,19 @@ static bool is_confirmed(const struct learning *learning)
 	return confirmed > calls / 2;
 }
 
-/* False: there is no such location. */
-static bool choose_locations(struct learning *learning, struct opcode_locations *locations)
+/* False: the interpreter's code is not understood. */
+static bool find_locations(const struct learning *learning, struct opcode_locations *locations)
 {
 	const size_t size = locations->end - locations->start;
 	unsigned side = publish_enter_reader();
 
 	locations->locations = size ? malloc(size) : NULL;
-	const bool is_followed = locations->locations &&
-	                         opcode_flow_find(code_map_current(), locations->start, locations->end,
-	                                          locations->locations) &&
-	                         is_confirmed(learning);
+	const bool is_found = locations->locations &&
+	                      opcode_flow_find(code_map_current(), locations->start, locations->end,
+	                                       locations->locations) &&
+	                      is_confirmed(learning);
 	publish_leave_reader(side);
-	if (is_followed || !locations->locations)
-		return is_followed;
-	int best = 0;
-	for (int i = 1; i < CANDIDATES; i++)
-		if (weigh_location(learning, i) > weigh_location(learning, best))
-			best = i;
-	memset(locations->locations, location_of(best), size);
-	return weigh_location(learning, best) != 0;
+	return is_found;
 }
 
 /* False: something was not found. */
@@ -494,10 +468,13 @@ static bool conclude(struct learning *learning)
 	if (learning->failed || !locations->n_op || !locations->frame || !locations->frame_pc ||
 	    !locations->frame_parent || !locations->frame_a_op)
 		return false;
-	/* Without unwind information the interpreter's code is not known. Then bytecode is read, but not
-	 * which of its opcodes runs: no address is in the code. */
-	if (!locations->end || !choose_locations(learning, locations))
+	/* If the interpreter's code is not understood, or has no unwind information, bytecode is read, but
+	 * not which of its opcodes runs: no address is in the code. */
+	if (!find_locations(learning, locations)) {
+		free(locations->locations);
+		locations->locations = NULL;
 		locations->start = locations->end = 0;
+	}
 	return true;
 }
 

@@ -4,9 +4,8 @@
  * by trial: a private in-memory connection runs statements whose functions and collations belong to
  * queryprof. Each is called by one known opcode. The content of the registers and stack slots of the
  * interpreter's frame at that moment is compared with the analysis of the interpreter's code (flow.h).
- * If that is not understood, the location is the one that had the address in most calls, and another
- * opcode's in none of them. The only assumption about the library is that a statement has an array of
- * opcodes that begin as EXPLAIN shows them.
+ * If they differ, or the code is not understood, no sample has an opcode. The only assumption about the
+ * library is that a statement has an array of opcodes that begin as EXPLAIN shows them.
  */
 #pragma once
 

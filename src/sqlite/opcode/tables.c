@@ -8,42 +8,54 @@
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define WINDOW 24      /* instructions between the look at the opcode and the jump */
 
-/* Entries are distances from the table (4 bytes) or addresses (8). */
-static uint32_t read_table(const struct graph *graph, uintptr_t at, size_t width, uint32_t *targets)
+/* The table that the step names, as the jump reads it. False: there is none. */
+static bool find_table(const struct graph *graph, uint32_t jump, const struct step *naming,
+                       struct step_table *table)
+{
+	const uint32_t at = graph->steps[jump].at;
+	const struct part *part = graph->parts;
+
+	while (at - part->at >= part->size)
+		part++;
+	return naming->names_table != NAMES_NOTHING &&
+	       step_find_table(table, graph_code_of(graph, naming->at), graph_code_of(graph, at),
+	                       at - part->at);
+}
+
+/* How many entries it has. 0: it is not a table. */
+static uint32_t read_table(const struct graph *graph, const struct step_table *table, uint32_t *targets)
 {
 	unsigned char bytes[TABLE_MAX * 8];
+	const size_t width = table->width;
 	size_t size = TABLE_MAX * width;
 	uint32_t count = 0;
 
-	while (size && !stack_copy_part(at, bytes, size))
+	while (size && !stack_copy_part(table->at, bytes, size))
 		size -= 16;
-	for (; count < size / width; count++) {
-		uint64_t address = 0;
-		int32_t distance;
+	for (; count < size / width && count < table->most; count++) {
+		const unsigned unused = 64 - 8 * (unsigned)width;
+		uint64_t distance = 0;
 
-		if (width == sizeof(address))
-			memcpy(&address, bytes + count * width, width);
-		else {
-			memcpy(&distance, bytes + count * width, width);
-			address = at + (uint64_t)(int64_t)distance;
-		}
-		targets[count] = graph_step_at(graph, address);
+		memcpy(&distance, bytes + count * width, width);
+		if (table->is_signed)
+			distance = (uint64_t)((int64_t)(distance << unused) >> unused);
+		targets[count] = graph_step_at(graph, table->base + (distance << table->shift));
 		if (targets[count] == STEP_NONE)
 			break;
 	}
-	return count;
+	return table->most == UINT32_MAX || count == table->most ? count : 0;
 }
 
 /* Whether the step names a table, which then belongs to the jump. */
 static bool add_table(struct graph *graph, uint32_t jump, const struct step *naming)
 {
 	struct table *table = &graph->tables[graph->table_count];
+	struct step_table found;
 
-	if (graph->table_count == TABLES_MAX || !naming->names_table)
+	if (graph->table_count == TABLES_MAX || !find_table(graph, jump, naming, &found))
 		return false;
 	table->jump = jump;
-	table->count = read_table(graph, step_table(graph_code_of(graph, naming->at)), naming->names_table,
-	                          table->targets);
+	table->count = read_table(graph, &found, table->targets);
 	if (table->count < 2)
 		return false;
 	for (uint32_t entry = 0; entry < table->count; entry++)
@@ -60,17 +72,6 @@ static bool has_table(const struct graph *graph, uint32_t jump)
 	return false;
 }
 
-/* The table is named by the jump or by one of the last instructions before it. */
-static void find_near_table(struct graph *graph, uint32_t jump)
-{
-	for (uint32_t i = jump; i + WINDOW > jump && i < graph->count; i--) {
-		if (add_table(graph, jump, &graph->steps[i]))
-			return;
-		if (i < jump && graph->steps[i].flow & FLOW_TABLE)
-			return; /* the code before belongs to that jump */
-	}
-}
-
 /* The step that loads the jump's entry from a table, STEP_NONE: it is not known. */
 static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 {
@@ -78,6 +79,23 @@ static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 		if (graph->steps[i].indexed != STEP_NO_LOCATION)
 			return i;
 	return STEP_NONE;
+}
+
+/* The table is named by the jump or by one of the last instructions before it. */
+static void find_near_table(struct graph *graph, uint32_t jump)
+{
+	const uint32_t entry = entry_of(graph, jump);
+	const uint32_t indexed = entry != STEP_NONE ? 1u << graph->steps[entry].indexed : 0;
+
+	for (uint32_t i = jump; i + WINDOW > jump && i < graph->count; i--) {
+		const struct step *step = &graph->steps[i];
+
+		if ((step->names_table != NAMES_ADDRESS || step->kills == indexed) &&
+		    add_table(graph, jump, step))
+			return;
+		if (i < jump && step->flow & FLOW_TABLE)
+			return; /* the code before belongs to that jump */
+	}
 }
 
 /* Whether the jump may go by a table that is not known. */
@@ -112,16 +130,18 @@ static void find_second_location(struct graph *graph, uint32_t inspection)
 
 	for (uint32_t i = inspection; i-- > 0 && i + WINDOW > inspection && !graph->is_target[i + 1];) {
 		const struct step *step = &graph->steps[i];
-		uint32_t other = step->to == at->inspected     ? step->from
-		                 : step->from == at->inspected ? step->to
-		                                               : STEP_NO_LOCATION;
+		uint32_t other = STEP_NO_LOCATION;
 
 		if (!(step->flow & FLOW_NEXT))
 			return;
-		if (step->to != STEP_NO_LOCATION && other != STEP_NO_LOCATION) {
+		for (int c = 0; c < 2; c++)
+			if (step->copies[c].to == at->inspected)
+				other = step->copies[c].from;
+			else if (step->copies[c].from == at->inspected)
+				other = step->copies[c].to;
+		if (other != STEP_NO_LOCATION) {
 			for (uint32_t between = i + 1; between < inspection; between++)
-				if (graph_is_written(&graph->steps[between], other) ||
-				    graph->steps[between].to == other)
+				if (graph_is_written(&graph->steps[between], other))
 					return;
 			at->inspected_too = (uint8_t)other;
 			return;
@@ -146,10 +166,15 @@ static bool find_inspection(struct graph *graph, uint32_t jump)
 	return false;
 }
 
-static bool has_open(const struct graph *graph)
+/* Whether the step may name the table of a jump that has none. */
+static bool may_name(const struct graph *graph, const struct step *step)
 {
-	for (uint32_t i = 0; i < graph->count; i++)
-		if (is_open(graph, i))
+	uint32_t targets[TABLE_MAX];
+	struct step_table table;
+
+	for (uint32_t i = 0; step->names_table == NAMES_ADDRESS && i < graph->count; i++)
+		if (is_open(graph, i) && find_table(graph, i, step, &table) &&
+		    read_table(graph, &table, targets) >= 2)
 			return true;
 	return false;
 }
@@ -157,25 +182,13 @@ static bool has_open(const struct graph *graph)
 /* A jump that has got its table leads to more code. */
 static void find_far_tables(struct graph *graph)
 {
-	uint32_t targets[TABLE_MAX];
+	bool is_more;
 
-	bool is_more = has_open(graph);
-
-	while (is_more) {
+	do {
 		is_more = false;
-		for (uint32_t i = 0; i < graph->count; i++) {
-			const struct step *step = &graph->steps[i];
-
-			if (step->names_table != sizeof(int32_t) ||
-			    read_table(graph, step_table(graph_code_of(graph, step->at)), step->names_table,
-			               targets) < 2 ||
-			    !find_far_jumps(graph, i))
-				continue;
-			if (!has_open(graph))
-				return;
-			is_more = true;
-		}
-	}
+		for (uint32_t i = 0; i < graph->count; i++)
+			is_more |= may_name(graph, &graph->steps[i]) && find_far_jumps(graph, i);
+	} while (is_more);
 }
 
 bool tables_find(struct graph *graph)

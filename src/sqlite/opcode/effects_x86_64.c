@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/opcode/effects.h"
 
-#include <stddef.h>
 #include <string.h>
+
+#include "base/x86_64.h"
 
 #define WORD 8
 #define SLOTS (STEP_LOCATIONS - STEP_REGISTERS)
@@ -216,7 +217,7 @@ static void write_operand(struct step *step, const struct operand *operand, cons
 	if (operand->is_memory)
 		write_slots(step, operand, frame, bytes);
 	else
-		step->kills |= (uint16_t)(1u << operand->base);
+		step->kills |= (1u << operand->base);
 }
 
 /* The location of a whole word, STEP_NO_LOCATION: it is not a followed one. */
@@ -234,10 +235,8 @@ static uint8_t location_of(const struct operand *operand, const struct step_fram
 
 static void copy(struct step *step, const struct x86_instruction *instruction, uint8_t from, uint8_t to)
 {
-	if (instruction->rex & 8 && from != STEP_NO_LOCATION && to != STEP_NO_LOCATION) {
-		step->from = from;
-		step->to = to;
-	}
+	if (instruction->rex & 8 && from != STEP_NO_LOCATION && to != STEP_NO_LOCATION)
+		step->copies[0] = (struct step_copy){ from, to };
 }
 
 /* How much an instruction for general registers writes. */
@@ -271,15 +270,15 @@ static void read_group_ff(struct step *step, const struct x86_instruction *instr
 	case 2: step->kills = STEP_CHANGED_BY_CALLS; break;
 	case 4:
 		step->flow = FLOW_TABLE;
-		step->names_table = names_addresses(instruction, bytes) ? WORD : 0;
+		step->names_table = names_addresses(instruction, bytes) ? NAMES_ENTRY : NAMES_NOTHING;
 		break;
 	case 6: step->kills = SP; break;
 	default: step->forgets = true;
 	}
 }
 
-void step_read(struct step *step, const struct x86_instruction *instruction, const unsigned char *bytes,
-               const struct step_frame *frame)
+static void read_effect(struct step *step, const struct x86_instruction *instruction,
+                        const unsigned char *bytes, const struct step_frame *frame)
 {
 	const struct operand operand = operand_of(instruction, bytes);
 	const unsigned r = x86_register(instruction), middle = instruction->operand >> 3 & 7u;
@@ -288,32 +287,24 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	const struct operand top = { true, true, frame->base,
 		                     frame->base == STEP_STACK_POINTER ? -WORD : INT32_MIN / 2 };
 
-	*step = (struct step){ .flow = instruction->is_branch ? FLOW_NEXT | FLOW_TARGET : FLOW_NEXT,
-		               .from = STEP_NO_LOCATION,
-		               .to = STEP_NO_LOCATION,
-		               .indexed = STEP_NO_LOCATION,
-		               .reads_byte_at = STEP_NO_LOCATION,
-		               .inspected = STEP_NO_LOCATION,
-		               .inspected_too = STEP_NO_LOCATION,
-		               .approaches = STEP_NO_LOCATION };
 	switch (effect_of(instruction)) {
 	case NOTHING: break;
 	case FILLS: step->fills = true; break;
 	case LOAD_BYTE:
 		if (operand.is_memory && operand.is_plain && operand.distance == 0)
 			step->reads_byte_at = (uint8_t)operand.base;
-		step->kills = (uint16_t)(1u << r);
+		step->kills = (1u << r);
 		break;
 	case ENTRY:
 		if (operand.is_memory && !operand.is_plain && !instruction->field)
 			step->indexed = (uint8_t)operand.base;
-		step->kills = (uint16_t)(1u << r);
+		step->kills = (1u << r);
 		break;
-	case TO_R: step->kills = (uint16_t)(1u << r); break;
+	case TO_R: step->kills = (1u << r); break;
 	case TO_M: write_operand(step, &operand, frame, written); break;
 	case TO_BOTH:
 		write_operand(step, &operand, frame, written);
-		step->kills |= (uint16_t)(1u << r);
+		step->kills |= (1u << r);
 		break;
 	case TO_A: step->kills = A; break;
 	case TO_AD: step->kills = AD; break;
@@ -321,17 +312,17 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		write_operand(step, &operand, frame, written);
 		step->kills |= A;
 		break;
-	case TO_NUMBERED: step->kills = (uint16_t)(1u << numbered); break;
+	case TO_NUMBERED: step->kills = (1u << numbered); break;
 	case TO_NUMBERED_A:
 		step->fills = numbered == 0;
 		if (numbered != 0)
-			step->kills = (uint16_t)(1u << numbered) | A;
+			step->kills = (1u << numbered) | A;
 		break;
 	case TO_TEXT: step->kills = TEXT; break;
 	case LOAD:
 		if (names_addresses(instruction, bytes))
-			step->names_table = WORD;
-		step->kills = (uint16_t)(1u << r);
+			step->names_table = NAMES_ENTRY;
+		step->kills = (1u << r);
 		copy(step, instruction, location_of(&operand, frame), (uint8_t)r);
 		break;
 	case STORE:
@@ -344,8 +335,8 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		break;
 	case ADDRESS:
 		if (instruction->field)
-			step->names_table = sizeof(int32_t);
-		step->kills = (uint16_t)(1u << r);
+			step->names_table = NAMES_ADDRESS;
+		step->kills = (1u << r);
 		break;
 	case ARITHMETIC:
 		if (middle != 7)
@@ -366,7 +357,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 		write_slots(step, &top, frame, WORD);
 		step->kills = SP;
 		break;
-	case POP: step->kills = (uint16_t)(1u << numbered) | SP; break;
+	case POP: step->kills = (1u << numbered) | SP; break;
 	case POP_M:
 		write_operand(step, &operand, frame, WORD);
 		step->kills |= SP;
@@ -374,7 +365,7 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	case LEAVE: step->kills = SP | 1u << 5; break;
 	case JUMP: step->flow = FLOW_TARGET; break;
 	case CALLS:
-		step->flow = FLOW_NEXT;
+		step->calls = true;
 		step->kills = STEP_CHANGED_BY_CALLS;
 		break;
 	case END: step->flow = 0; break;
@@ -382,16 +373,43 @@ void step_read(struct step *step, const struct x86_instruction *instruction, con
 	}
 }
 
-uintptr_t step_table(const unsigned char *bytes)
+bool step_read(struct step *step, uintptr_t at, uintptr_t end, const struct step_frame *frame, uintptr_t *to)
+{
+	const unsigned char *bytes = (const unsigned char *)at;
+	struct x86_instruction instruction;
+
+	*step = step_empty();
+	if (!x86_decode(bytes, end - at, &instruction))
+		return false;
+	step->length = instruction.length;
+	if (instruction.is_branch) {
+		step->flow = FLOW_NEXT | FLOW_TARGET;
+		*to = x86_address(&instruction, bytes, at);
+	}
+	read_effect(step, &instruction, bytes, frame);
+	if (step->calls)
+		step->flow = FLOW_NEXT;
+	return true;
+}
+
+/* Entries are distances from the table or addresses. */
+bool step_find_table(struct step_table *table, const unsigned char *naming, const unsigned char *jump,
+                     size_t size)
 {
 	struct x86_instruction instruction;
 	int32_t absolute;
 
-	x86_decode(bytes, X86_BYTES_MAX, &instruction);
-	if (instruction.field)
-		return x86_address(&instruction, bytes, (uintptr_t)bytes);
-	memcpy(&absolute, bytes + instruction.operand_at + 2, sizeof(absolute));
-	return (uintptr_t)(intptr_t)absolute;
+	(void)jump, (void)size;
+	x86_decode(naming, X86_BYTES_MAX, &instruction);
+	*table = (struct step_table){ .width = sizeof(int32_t), .is_signed = true, .most = UINT32_MAX };
+	if (instruction.field) {
+		table->at = table->base = x86_address(&instruction, naming, (uintptr_t)naming);
+		return true;
+	}
+	memcpy(&absolute, naming + instruction.operand_at + 2, sizeof(absolute));
+	table->at = (uintptr_t)(intptr_t)absolute;
+	table->width = WORD;
+	return true;
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */
