@@ -190,6 +190,28 @@ struct compared {
 	int32_t cursor;
 };
 
+static bool is_loop_end(const struct plan_opcode *opcode, size_t at)
+{
+	return text_has_word("Next Prev VNext", opcode->name) && (size_t)opcode->bytes.p2 <= at;
+}
+
+/* Whether the opcode at `at`, which reads a column of a cursor, is in the loop of another cursor within the
+ * loop of its own. Then it compares each row of that other table, whose scan an index of this column cannot
+ * save. */
+static bool is_in_inner_loop(const struct plan *plan, size_t at, int32_t cursor)
+{
+	bool found = false;
+
+	for (size_t i = at; i < plan->opcodes.count; i++) {
+		if (!is_loop_end(&plan->opcodes.items[i], at))
+			continue;
+		if (plan->opcodes.items[i].bytes.p1 == cursor)
+			return found;
+		found = true;
+	}
+	return false;
+}
+
 static void find_compared(const struct plan *plan, const struct plan_node *node, struct compared *compared)
 {
 	for (size_t i = 0; i < plan->opcodes.count && compared->count < COMPARED_MAX; i++) {
@@ -202,7 +224,9 @@ static void find_compared(const struct plan *plan, const struct plan_node *node,
 
 		if ((work != READS && work != READS_ROWID) ||
 		    (compared->count && opcode->bytes.p1 != compared->cursor) ||
-		    !(how = comparison_of(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2, &by)))
+		    !(how = comparison_of(plan, i, work == READS ? opcode->bytes.p3 : opcode->bytes.p2,
+		                          &by)) ||
+		    is_in_inner_loop(plan, i, opcode->bytes.p1))
 			continue;
 		while (known < compared->count && compared->columns[known].number != number)
 			known++;
@@ -543,7 +567,7 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
                       const struct opcode_library *library, const sqlite3_api_routines *api, sqlite3 *db,
                       const char *text)
 {
-	const char *name = node->detail + strlen("SCAN ");
+	const char *name = strchr(node->detail, ' ') + 1;
 	size_t size;
 
 	if (!strncmp(name, "TABLE ", strlen("TABLE "))) /* until 3.35 */
@@ -571,6 +595,13 @@ static void name_node(struct plan_node *node, const struct compared *compared, c
 	}
 }
 
+/* SQLite writes SEARCH without an index if it reads all rows for a minimum or maximum. */
+static bool reads_all_rows(const struct plan_node *node)
+{
+	return !strncmp(node->detail, "SCAN ", strlen("SCAN ")) ||
+	       (!strncmp(node->detail, "SEARCH ", strlen("SEARCH ")) && !strstr(node->detail, " USING "));
+}
+
 void plan_columns_name(struct plan *plan, const struct opcode_library *library,
                        const sqlite3_api_routines *api, sqlite3 *db, const char *text)
 {
@@ -579,7 +610,7 @@ void plan_columns_name(struct plan *plan, const struct opcode_library *library,
 		struct compared compared = { .count = 0 };
 		struct tree tree;
 
-		if (strncmp(node->detail, "SCAN ", strlen("SCAN ")) != 0)
+		if (!reads_all_rows(node))
 			continue;
 		scans++;
 		find_compared(plan, node, &compared);
