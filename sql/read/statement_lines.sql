@@ -4,8 +4,9 @@
 -- waits are known only of logged runs. Parameters, which may be NULL: :by (wall, cpu, off, samples, start), :limit,
 -- :part (the costliest that make up this part of the total time).
 --
--- share: of the total time of the selection. p99: 99 of 100 runs took no longer. For all runs it is a bound of a
--- histogram whose bounds are powers of 2 ns, and at most the longest run.
+-- share: of the total time of the selection. p99: 99 of 100 runs took no longer. For all runs it is an upper bound, from a
+-- histogram whose bounds are powers of 2 ns, and at most the longest run; is_bound: it may be up to 2 times too much. Of less
+-- than 100 runs it is the longest.
 DROP TABLE IF EXISTS temp.lines;
 
 CREATE TEMP TABLE lines AS
@@ -49,7 +50,7 @@ placed AS MATERIALIZED (
 	       count(*) OVER (PARTITION BY normalized_query_hash) AS count
 	FROM (SELECT 1 FROM chosen WHERE runs IS NULL LIMIT 1) CROSS JOIN temp.selected_runs
 	WHERE finished AND normalized_query_hash IN (SELECT hash FROM chosen WHERE runs IS NULL))
-SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows, failed, error, fullscan_steps, sorts, autoindexes,
+SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows, failed, error, vm_steps, fullscan_steps, sorts, autoindexes,
        all_wall AS wall, all_cpu AS cpu, all_longest AS longest, is_unfinished, ended_wall, all_outside AS outside, prepares, prepare,
        iif(time > 0, coalesce(iif(:by = 'cpu', all_cpu, all_wall), 0) / time, NULL) AS share,
        -- The longest of all runs is one without its preparation.
@@ -62,7 +63,7 @@ SELECT line, c.hash AS hash, NULL AS run, query, runs, c.logged AS logged, rows,
                         WHERE normalized_query_hash = c.hash
                           AND (:database IS NULL OR :database IN (database, fileName(database)))
                         GROUP BY key)
-                  WHERE 100 * upto >= 99 * runs) END AS p99,
+                  WHERE 100 * upto >= 99 * runs) END AS p99, coalesce(runs >= 100, 0) AS is_bound,
        locks, reads, writes, syncs, mutexes, sleeps, others, queue,
        -- of runs that were not logged
        max(0, ended_wall - ended_cpu - coalesce(l.wall - l.cpu, 0)) AS unknown

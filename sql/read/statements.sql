@@ -2,7 +2,8 @@
 -- Prints the statements of temp.lines. After read/statement_lines.sql and read/causes.sql. :by as there. :for_table
 -- (fewer columns, ids cut, the sum of several lines in the last line). wall and cpu are of all runs, inside SQLite
 -- and including preparing. sampled_ms is the sum of the samples, on the CPU clock with :by cpu, otherwise on the wall
--- clock. statement is the normalized_query_hash in hexadecimal; in a table, its beginning.
+-- clock. statement is the normalized_query_hash in hexadecimal; in a table, its beginning. p99_ms
+-- is an upper bound if there are 100 runs or more and all are counted, which a table marks.
 WITH sampled AS MATERIALIZED (
 	SELECT hash, sum(value) AS value FROM temp.selected_sums
 	WHERE :for_table IS NULL AND logged AND NOT is_worker
@@ -14,7 +15,7 @@ shown AS MATERIALIZED (
 	       round(cpu / 1e6, 4) AS cpu_ms,
 	       runs,
 	       round(each / 1e6, 4) AS each_ms,
-	       round(p99 / 1e6, 4) AS p99_ms,
+	       iif(:for_table AND is_bound AND p99 IS NOT NULL, printf('≤ %.4f', p99 / 1e6), round(p99 / 1e6, 4)) AS p99_ms,
 	       iif(:for_table, NULL, round(longest / 1e6, 4)) AS max_ms,
 	       iif(:for_table, NULL, round(coalesce(value, 0) / 1e6, 4)) AS sampled_ms,
 	       rows,

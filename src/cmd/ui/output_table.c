@@ -46,10 +46,12 @@ struct table {
 	size_t rows;
 };
 
+#define AT_MOST "\xe2\x89\xa4 "
+
 /* Digits with the marks of printed numbers, perhaps a unit of time. For the alignment only. */
 static bool looks_like_number(const char *text)
 {
-	static const char marks[] = "0123456789.,+-%\xc2\xb1 "; /* and plus-minus */
+	static const char marks[] = "0123456789.,+-%\xc2\xb1\xe2\x89\xa4 "; /* and plus-minus, at most */
 	const char *rest = text + strspn(text, marks);
 
 	if (!strpbrk(text, "0123456789"))
@@ -81,8 +83,8 @@ static void begin_column(struct column *column, int index, const char *name, con
 		column->title = "time";
 }
 
-/* "1250.0" or "1250.0 ms", with its sign if it has one, in the unit that leaves two to four digits before the
- * point. Other text is returned unchanged. */
+/* "1250.0" or "1250.0 ms", with its sign or AT_MOST if it has one, in the unit that leaves two to four digits
+ * before the point. Other text is returned unchanged. */
 static const char *show_time(struct column *column, const char *text)
 {
 	static const struct {
@@ -94,16 +96,17 @@ static const char *show_time(struct column *column, const char *text)
 		{ 0.1, 1e-3, "us", 1 },   { 10e3, 1, "ms", 1 },  { 600e3, 1e3, "s", 2 },
 		{ 36e6, 60e3, "min", 1 }, { 0, 3600e3, "h", 1 },
 	};
+	const size_t mark = strncmp(text, AT_MOST, strlen(AT_MOST)) ? 0 : strlen(AT_MOST);
 	char *end;
-	double ms = strtod(text, &end);
+	double ms = strtod(text + mark, &end);
 	size_t i = ms == 0; /* zero is 0 ms */
 
 	if (!text[0] || (*end && strcmp(end, " ms") != 0))
 		return text;
 	while (units[i].ms > 0 && (ms < 0 ? -ms : ms) >= units[i].ms)
 		i++;
-	snprintf(column->time, sizeof(column->time), text[0] == '+' ? "%+.*f %s" : "%.*f %s", units[i].digits,
-	         ms / units[i].unit_ms, units[i].unit);
+	snprintf(column->time, sizeof(column->time), text[0] == '+' ? "%.*s%+.*f %s" : "%.*s%.*f %s",
+	         (int)mark, text, units[i].digits, ms / units[i].unit_ms, units[i].unit);
 	return column->time;
 }
 

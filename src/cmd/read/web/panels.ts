@@ -14,6 +14,13 @@ import { address, go, remember, shown } from "./view.ts";
 export const PANELS = ["now", "statements", "flame", "timeline", "locks", "pages", "findings", "health"] as const;
 export const TITLES: Record<string, string> = { now: "Now", statements: "Statements", flame: "Flame graph", timeline: "Time line", locks: "Locks and WALs", pages: "Pages", findings: "Findings", health: "Health" };
 
+/* A percentile of counted runs is an upper bound, from a histogram, if it is not that of the longest run. */
+function bound(one: Statement, part: 50 | 99): string {
+	const ms = part === 50 ? one.p50_ms : one.p99_ms;
+	const isBound = ms !== null && one.runs !== null && one.runs >= 100 / (100 - part);
+	return (isBound ? "≤ " : "") + duration(ms);
+}
+
 const shortId = (statement: string): string => statement.slice(0, 8);
 const textOf = (statement: Statement): string => statement.query ?? `[${statement.statement}]`;
 const queryOf = (data: Data, id: string): string => nameOf(data, id, 200);
@@ -115,7 +122,7 @@ export function showStatements(data: Data): HTMLElement[] {
 			{ title: "cpu", is_number: true, key: (one) => one.cpu_ms, show: (one) => duration(one.cpu_ms) },
 			{ title: "runs", is_number: true, key: (one) => one.runs, show: (one) => count(one.runs) },
 			{ title: "each", is_number: true, key: (one) => one.each_ms, show: (one) => duration(one.each_ms) },
-			{ title: "p99", is_number: true, key: (one) => one.p99_ms, show: (one) => duration(one.p99_ms) },
+			{ title: "p99", is_number: true, key: (one) => one.p99_ms, show: (one) => bound(one, 99) },
 			{ title: "rows", is_number: true, key: (one) => one.rows, show: (one) => count(one.rows) },
 			{ title: "findings", is_number: true, key: (one) => findingsOf(data, one).length, show: (one) => String(findingsOf(data, one).length || "") },
 		], rows));
@@ -213,7 +220,7 @@ export function showStatement(data: Data): (HTMLElement | SVGElement)[] {
 		statement.query === null ? element("p", {}, "Its text was left out of this page.")
 			: element("div", {}, element("pre", { tabindex: "0" }, statement.query + (statement.is_cut ? "…" : "")), copyButton(statement.query, "the statement")),
 		facts([["share of the time", percent(statement.share)], ["wall", duration(statement.wall_ms)], ["cpu", duration(statement.cpu_ms)],
-			["runs", count(statement.runs)], ["each", duration(statement.each_ms)], ["p50", duration(statement.p50_ms)], ["p99", duration(statement.p99_ms)],
+			["runs", count(statement.runs)], ["each", duration(statement.each_ms)], ["p50", bound(statement, 50)], ["p99", bound(statement, 99)],
 			["longest", duration(statement.max_ms)], ["rows", count(statement.rows)], ["failed", count(statement.failed)], ["waits", statement.waits || "none of 5 % or more"]]),
 		...statement.notes ? [element("p", {}, statement.notes)] : [],
 		...findings.map(showFinding),
