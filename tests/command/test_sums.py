@@ -536,6 +536,29 @@ class Sums(Tool):
         row, = self.rows("queries", self.trace, "--since", "start")
         self.assertEqual((row["runs"], row["logged"], row["p99_ms"]), (None, 200, 198))
 
+    def test_p99_of_few(self):
+        """It is that of the longest run, so a table does not mark it as a bound."""
+        self.insert_statement(1, "SELECT 1")
+        for runs, shown in (99, "  2.0 ms"), (100, "  ≤ 2.0 ms"):
+            self.db.execute("DELETE FROM statement_counters")
+            self.count(1, runs, {}, runs_11=runs)
+            self.db.commit()
+            self.assertRegex(self.output("queries", self.trace), r" %d +2\.0 ms%s " % (runs, shown))
+
+    def test_little_time_inside(self):
+        """The first line says so, if no option selects runs."""
+        self.insert_statement(1, "SELECT 1")
+        self.insert_run(1, 2)
+        self.count(1, 100, {}, first_seen_ns=START, last_seen_ns=START + 10000 * MS)
+        self.db.commit()
+        sentence = "SQLite took 200 ms of the 10 s from the first query to the last, 2 %. The rest is time of the program outside SQLite."
+        for command in "report", "findings":
+            self.assertEqual(" ".join(self.output(command, self.trace).split("\n\n")[0].split()), sentence)
+            self.assertNotIn("SQLite took", self.output(command, self.trace, "--since", "start"))
+        self.db.execute("UPDATE statement_counters SET last_seen_ns = ?", (START + 500 * MS,))
+        self.db.commit()
+        self.assertNotIn("SQLite took", self.output("findings", self.trace))
+
     def test_share(self):
         """Of all statements, also of those that are not shown; and by the clock of the order."""
         for statement, calls in (1, 300), (2, 100):

@@ -12,6 +12,7 @@
 #include "cmd/line/command.h"
 #include "findings_list.h" /* made by the build */
 #include "sql_findings.h"
+#include "sql_inside.h"
 #include "sql_statement_lines.h"
 
 static const struct finding {
@@ -184,6 +185,18 @@ int finding_list_make(sqlite3 *db)
 		result = find(db, &findings[i], insertion);
 	sqlite3_finalize(insertion);
 	return result;
+}
+
+char *finding_list_inside(sqlite3 *db)
+{
+	sqlite3_stmt *row = NULL;
+	char *text = NULL;
+
+	if (sqlite3_prepare_v2(db, sql_inside, -1, &row, NULL) == SQLITE_OK &&
+	    sqlite3_step(row) == SQLITE_ROW)
+		text = sqlite3_mprintf("%s", run_sql_text(row, 0));
+	sqlite3_finalize(row);
+	return text;
 }
 
 /* --- in a line each ------------------------------------------------------------------------------ */

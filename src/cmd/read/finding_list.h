@@ -27,6 +27,10 @@ int finding_list_make(sqlite3 *db);
 	"FROM whole, temp.findings AS f LEFT JOIN temp.finding_statements AS s ON s.hash = f.hash "          \
 	"WHERE saved IS NULL OR saved >= 0.01 * ns ORDER BY coalesce(saved, 0.1 * ns) DESC, finding, f.hash"
 
+/* A sentence if most of the time was outside SQLite, to free with sqlite3_free(); NULL: it was not, or that
+ * is not known. After finding_list_make(). */
+char *finding_list_inside(sqlite3 *db);
+
 /* Prints at most `most` findings, the first ones, in a line each: the share of the time, the title, the
  * statement's id. Returns the number of all findings; -1: they cannot be read. */
 int finding_list_lines(sqlite3 *db, int most, void (*print)(const char *line));

@@ -94,7 +94,13 @@ static int print_findings(sqlite3 *db)
 {
 	const struct sql_parameter parameters[] = { { ":limit", limit }, { NULL, NULL } };
 	sqlite3_stmt *rows = NULL;
+	char *inside = finding_list_inside(db);
 	int code = sqlite3_prepare_v2(db, SELECT_FINDINGS, -1, &rows, NULL), number = 0;
+
+	if (inside) {
+		print_line(0, inside);
+		printf("\n");
+	}
 
 	run_sql_bind(rows, parameters);
 	while (!code && (code = sqlite3_step(rows)) == SQLITE_ROW) {

@@ -176,6 +176,13 @@ static int print_findings(sqlite3 *db)
 {
 	int result = finding_list_make(db);
 	const int64_t count = result ? 0 : finding_list_lines(db, 0, print_finding);
+	char *inside = result ? NULL : finding_list_inside(db);
+
+	if (inside) {
+		terminal_print_words(inside, 0, 0);
+		printf("\n\n");
+	}
+	sqlite3_free(inside);
 
 	if (count > 0) {
 		printf("Findings, by what a change could save: %d of %lld; queryprof findings has the "

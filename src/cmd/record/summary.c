@@ -195,6 +195,7 @@ static void tell_findings(const struct recording *recording, const struct summar
 {
 	const struct selection all = { 0 };
 	sqlite3 *db;
+	char *inside;
 	bool is_made;
 
 	if (!recording->is_new || found->is_late || found->samples < FINDINGS_SAMPLES ||
@@ -205,6 +206,10 @@ static void tell_findings(const struct recording *recording, const struct summar
 	db = selection_open(recording->path, &all);
 	is_made = db && finding_list_begin(db) == COMMAND_FINE && finding_list_make(db) == COMMAND_FINE;
 	free(complain_detach());
+	inside = is_made ? finding_list_inside(db) : NULL;
+	if (inside)
+		complain("%s", inside);
+	sqlite3_free(inside);
 	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
 		complain("evidence and cures: queryprof findings %s", recording_path);
 	else if (!is_made && progress_is_late())
