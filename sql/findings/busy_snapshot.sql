@@ -1,3 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Writes that fail because their transaction read an older state: waiting cannot help.
-SELECT hash, NULL AS saved, NULL AS error, sum(runs) AS failed FROM temp.run_sums WHERE exception_code = 517 AND hash <> 0 GROUP BY hash;
+SELECT r.hash AS hash, NULL AS saved, NULL AS error, sum(r.runs) FILTER (WHERE exception_code = 517) AS failed, sum(r.runs) AS logged, f.failed AS all_failed
+FROM temp.run_sums AS r JOIN temp.finding_statements AS f ON f.hash = r.hash
+WHERE exception_code <> 0 GROUP BY r.hash HAVING max(exception_code = 517);

@@ -4,6 +4,11 @@ WITH alone AS MATERIALIZED ( -- long transactions of one statement, which SQLite
 	SELECT x.normalized_query_hash AS hash, count(*) AS transactions
 	FROM transactions AS t JOIN temp.selected AS s ON s.id = t.first JOIN queries AS q ON q.id = t.first JOIN statements AS x ON x.id = q.statement
 	WHERE t.first <> 0 AND t.statements = 1 AND t.outcome = 1 GROUP BY 1),
+-- Statements whose runs nearly all sync. If no connection wrote pages early, only the end of a transaction syncs, so each run
+-- ended one, even if a cursor of another statement kept a lock.
+syncing AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash FROM temp.selected_runs
+	WHERE finished AND (SELECT max(spills) FROM connection_counts) = 0 GROUP BY 1 HAVING count(*) >= 10 AND sum(syncs > 0) >= 0.9 * count(*)),
 ended AS (
 	SELECT *, runs - coalesce(failed, 0) AS commits FROM temp.finding_statements
 	-- Closing a connection writes the WAL back, which is not the end of a transaction.
@@ -16,6 +21,6 @@ FROM ended AS e WHERE commits >= 20 AND syncs >= 0.3 * wall
   -- A statement inside a transaction syncs, too, if it does not fit into the cache.
   AND (query LIKE 'COMMIT%' OR query LIKE 'END%'
        OR NOT EXISTS (SELECT 1 FROM temp.finding_statements WHERE query LIKE 'COMMIT%' OR query LIKE 'END%' OR query LIKE 'RELEASE%')
-       OR (SELECT transactions FROM alone WHERE alone.hash = e.hash) >= 10)
+       OR (SELECT transactions FROM alone WHERE alone.hash = e.hash) >= 10 OR hash IN (SELECT hash FROM syncing))
   -- The first transaction of a new connection may start a new WAL and sync it. That is the cost of connecting, not of the commit.
   AND NOT (hash IN (SELECT hash FROM temp.finding_reconnected) AND EXISTS (SELECT 1 FROM temp.finding_connections) AND EXISTS (SELECT 1 FROM wal_events));

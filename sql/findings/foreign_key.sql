@@ -8,5 +8,6 @@ FROM (SELECT n.*, substr(compared, 1, instr(compared || ';', ';') - 1) AS column
       WHERE detail LIKE 'SCAN %' AND compared NOT LIKE 'in expressions:%'
         -- A table that the statement does not name is read for a foreign key, by an action or a check.
         AND (around LIKE '%FOREIGN KEY ACTION%'
-             OR name = '' AND around NOT LIKE '%TRIGGER %' AND (query LIKE 'DELETE%' OR query LIKE 'UPDATE%' OR query LIKE 'REPLACE%' OR query LIKE 'INSERT%')))
+             OR name = '' AND around NOT LIKE '%TRIGGER %' AND around NOT LIKE '%SUBQUERY%' AND around NOT LIKE '%MATERIALIZE%' AND around NOT LIKE '%CO-ROUTINE%'
+                AND (query LIKE 'DELETE%' OR query LIKE 'UPDATE%' OR query LIKE 'REPLACE%' OR query LIKE 'INSERT OR REPLACE%')))
 GROUP BY hash, "table";

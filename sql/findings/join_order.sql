@@ -28,13 +28,14 @@ both AS (
 	SELECT c.hash AS hash, (c.ns + f.ns) * (1 - 1.0 * passed / checked) AS saved, sqrt(c.error * c.error + f.square) AS error, shown AS "table",
 	       coalesce(nullif(tableOf(s.query, f.name), ''), f.name) AS other, printf('%.1f', CAST(1000.0 * (checked - passed) / checked AS INTEGER) / 10.0) AS share,
 	       duration(c.ns + f.ns) AS took, 'in the Bloom filter on' AS searched,
-	       printf('%,d of %,d rows pass it', passed, checked) AS passed, 0 AS has_or
+	       printf('%,d of %,d rows pass it', passed, checked) AS passed, 0 AS has_or, 0 AS is_left
 	FROM filters AS b JOIN filtered AS f ON f.hash = b.hash JOIN scans AS c ON c.hash = b.hash JOIN temp.finding_statements AS s ON s.hash = b.hash
 	UNION ALL
 	SELECT hash, ns * (1 - 1.0 * returned / visited), error, shown, coalesce(nullif(tableOf(query, other), ''), other),
 	       printf('%.1f', CAST(1000.0 * (visited - returned) / visited AS INTEGER) / 10.0), duration(ns), 'in the look-ups of',
-	       printf('%,d rows visited, %,d returned, in all runs', visited, returned), query LIKE '% OR %'
+	       printf('%,d rows visited, %,d returned, in all runs', visited, returned), query LIKE '% OR %', query LIKE '% LEFT JOIN %' OR query LIKE '% LEFT OUTER JOIN %'
 	FROM plain)
-SELECT *, iif(has_or, 'if OR joins conditions on several columns: a UNION of one SELECT for each of them, with an index on each column',
-              printf('ANALYZE; if the plan stays the same, %s CROSS JOIN %s reads %s first, and needs an index on the joined column of %s', other, "table", other, "table")) AS cure
+SELECT *, CASE WHEN is_left THEN printf('if rows without a match in %s are not wanted, JOIN instead of LEFT JOIN, and a condition that compares a column of %s itself: SQLite can then read %s first', other, other, other)
+               WHEN has_or THEN 'if OR joins conditions on several columns: a UNION of one SELECT for each of them, with an index on each column'
+               ELSE printf('ANALYZE; if the plan stays the same, %s CROSS JOIN %s reads %s first, and needs an index on the joined column of %s', other, "table", other, "table") END AS cure
 FROM both;

@@ -1,6 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Statements that stay open because the program works between two rows.
-SELECT hash, outside AS saved, NULL AS error, duration(outside) AS took, duration(wall) AS inside, printf('%,d', rows) AS rows, duration(1.0 * outside / rows) AS each
-FROM temp.finding_statements WHERE outside > 50000000 AND rows >= 10
+-- Statements that stay open because the program works between two rows. The program may also run other statements then,
+-- so their time is subtracted if they ran in the same period, on any thread.
+WITH periods AS MATERIALIZED (
+	SELECT normalized_query_hash AS hash, min(first_seen_ns) AS first_ns, max(last_seen_ns) + sum(duration_ns) AS last_ns FROM statement_counters GROUP BY 1),
+open AS (
+	SELECT f.*, (SELECT total(o.wall) FROM temp.finding_statements AS o LEFT JOIN periods AS q ON q.hash = o.hash
+	             WHERE o.hash <> f.hash AND (q.first_ns IS NULL OR p.first_ns IS NULL OR q.first_ns < p.last_ns AND q.last_ns > p.first_ns)) AS others
+	FROM temp.finding_statements AS f LEFT JOIN periods AS p ON p.hash = f.hash WHERE outside > 50000000 AND outside > 3 * wall AND outside > 2000 * rows AND rows >= 10),
+alone AS (SELECT *, outside - others AS own FROM open)
+SELECT hash, own AS saved, NULL AS error, duration(own) AS took, duration(wall) AS inside, printf('%,d', rows) AS rows, duration(1.0 * own / rows) AS each,
+       iif(others > 0.01 * own, printf('; %s of other statements are not included', duration(others)), '') AS without
+FROM alone WHERE own > 50000000 AND own > others -- otherwise those statements are what takes the time
   -- Fetching a row costs every program some time, less than the second bound. It counts if it is more than all time in SQLite.
-  AND (outside > 3 * wall AND outside > 100000 * rows OR outside > 5 * wall AND outside > 2000 * rows AND outside > (SELECT sum(wall) FROM temp.finding_statements));
+  AND (own > 3 * wall AND own > 100000 * rows OR own > 5 * wall AND own > 2000 * rows AND own > (SELECT sum(wall) FROM temp.finding_statements));

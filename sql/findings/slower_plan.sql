@@ -13,7 +13,7 @@ SELECT n.hash AS hash, max(n.ns - n.runs * (o.ns / o.runs)) AS saved, NULL AS er
        coalesce((SELECT CASE WHEN text LIKE 'CREATE %INDEX %' THEN 'ANALYZE, because CREATE INDEX gathers no statistics'
                              WHEN text LIKE 'DROP INDEX %' THEN 'make the index again' WHEN text LIKE 'ANALYZE%' THEN 'see by the plans which statistics mislead'
                              ELSE NULL END
-                 FROM schema_changes AS c WHERE c.place = n.place AND c.at_ns > o.last_ns AND c.at_ns <= n.start_ns ORDER BY c.at_ns DESC LIMIT 1), 'ANALYZE') AS cure
+                 FROM schema_changes AS c WHERE c.place = n.place AND c.at_ns > o.last_ns AND c.at_ns <= n.start_ns ORDER BY c.at_ns DESC LIMIT 1), 'not known: compare the two plans') AS cure
 FROM newest AS n JOIN plans AS o ON o.hash = n.hash AND o.place = n.place AND o.plan_hash <> n.plan_hash AND o.start_ns < n.start_ns
 -- Plans that alternate belong to different values, so no plan has changed. Another connection may change a little later.
 WHERE n.age = 1 AND 10 * (o.last_ns - n.start_ns) < n.last_ns - n.start_ns AND 1.0 * n.ns / n.runs > 1.5 * (o.ns / o.runs)

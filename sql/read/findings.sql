@@ -20,7 +20,7 @@ callers AS (
 	FROM called GROUP BY 1, 2, 3)
 SELECT l.hash AS hash, oneLine(l.query) AS query, l.wall AS wall,
        l.cpu AS cpu, l.runs AS runs, l.rows AS rows, l.prepares AS prepares, l.prepare AS prepare, l.outside AS outside,
-       l.fullscan_steps AS fullscan_steps, l.sorts AS sorts, l.autoindexes AS autoindexes, l.locks AS locks, l.syncs AS syncs,
+       l.vm_steps AS vm_steps, l.fullscan_steps AS fullscan_steps, l.sorts AS sorts, l.autoindexes AS autoindexes, l.locks AS locks, l.syncs AS syncs,
        l.failed AS failed, l.each AS each, coalesce(c.caller, '') AS caller, coalesce(c.caller_function, '') AS caller_function,
        -- Whether one line of the program called most of the runs whose caller is known.
        coalesce(1.0 * c.logged / c.all_logged, 0) >= 0.9 AS is_one_caller
@@ -95,7 +95,7 @@ FROM (SELECT *, substr(bare, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN d
                                     WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
       FROM (SELECT *, replace(detail, ' LEFT-JOIN', '') AS bare FROM temp.finding_nodes) WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
 JOIN temp.finding_statements AS f ON f.hash = n.hash
-WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
+WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT GLOB '[0-9]* CONSTANT ROWS' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
   -- A WITH clause or a view may have this name; no index can be made on it.
   AND (n.hash, "table") NOT IN (SELECT hash, name FROM made);
 
@@ -105,7 +105,8 @@ CREATE TEMP TABLE finding_scans AS
 SELECT n.*, coalesce(nullif(name, ''), "table") AS shown, f.query AS query, f.fullscan_steps AS visited, f.rows AS returned,
        ns * (1 - min(1, 1.0 * f.rows / max(f.fullscan_steps, 1))) AS saved
 FROM temp.finding_tables AS n JOIN temp.finding_statements AS f ON f.hash = n.hash
-WHERE detail LIKE 'SCAN %' AND f.fullscan_steps > 20 * max(f.rows, 1)
+-- SQLite writes SEARCH without an index if it reads all rows for a minimum or maximum.
+WHERE (detail LIKE 'SCAN %' OR detail NOT LIKE '% USING %') AND f.fullscan_steps > 20 * max(f.rows, 1)
   AND f.fullscan_steps > 100 * f.runs -- a search in an index costs some rows, too
   -- Rows that a statement changes are not counted; they are few if changing them takes little.
   AND (SELECT total(m.ns) FROM temp.finding_nodes AS m WHERE m.hash = n.hash AND m.detail LIKE 'MODIFY %') < 0.1 * n.ns;
@@ -151,21 +152,22 @@ GROUP BY n.hash, n.detail HAVING sum(whole) >= 0.3 * f.wall;
 -- Statements whose logged runs nearly all have a connection of their own.
 DROP TABLE IF EXISTS temp.finding_reconnected;
 CREATE TEMP TABLE finding_reconnected AS
-SELECT hash, count(*) AS connections
+SELECT hash, count(*) AS connections, sum(runs) AS logged
 FROM (SELECT normalized_query_hash AS hash, count(*) AS runs
       FROM (SELECT id FROM temp.selected LIMIT 10000) CROSS JOIN queries AS q USING (id) CROSS JOIN statements AS x ON x.id = q.statement
       WHERE session <> 0 GROUP BY 1, q.process, session)
 GROUP BY 1 HAVING sum(runs) >= 10 AND count(*) >= 0.9 * sum(runs);
 
 -- The number of connections, if there are at least twenty, and at least one for every twenty runs, with the time of closing
--- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more.
+-- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more; expected: their number if
+-- the other runs are like the logged ones, at most one for each preparation.
 -- hash: the statement that takes most of that time.
 DROP TABLE IF EXISTS temp.finding_connections;
 CREATE TEMP TABLE finding_connections AS
 WITH parts AS MATERIALIZED (
 	SELECT hash, connections, runs, iif(query LIKE 'sqlite3\_%' ESCAPE '\', 0, runs) AS statement_runs, iif(query LIKE 'sqlite3\_close%' ESCAPE '\', wall, 0) AS closing,
-	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing
+	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing, min(prepares, 1.0 * connections * runs / logged) AS expected
 	FROM temp.finding_statements LEFT JOIN temp.finding_reconnected USING (hash)),
 sums AS (
-	SELECT max(connections) AS connections, sum(statement_runs) AS runs, total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing FROM parts)
-SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE connections >= 20 AND runs <= 20 * connections;
+	SELECT max(connections) AS connections, max(max(connections), coalesce(max(expected), 0)) AS expected, sum(statement_runs) AS runs, total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing FROM parts)
+SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE connections >= 20 AND runs <= 20 * expected;

@@ -361,5 +361,95 @@ def fine_requests(path, timed):
         db.execute("SELECT id, cents FROM sales WHERE basket = ?", (i * 31 % 2000,)).fetchall()
 
 
+# --- troubles of developers, as they report them --------------------------------------------------------------------
+
+CHATS = ("CREATE TABLE chats(id INTEGER PRIMARY KEY, title TEXT); CREATE TABLE messages(id INTEGER PRIMARY KEY, chat_id INT, sent INT);"
+         "INSERT INTO chats " + ROWS % 100 + "SELECT i, 'chat ' || i FROM n; INSERT INTO messages " + ROWS % 10000 + "SELECT i, i % 100 + 1, i FROM n;")
+# The subquery reads all messages; an index on the key of chats, which it is compared with, would save nothing.
+select("scan_newest_of_each", CHATS, "SELECT title, (SELECT max(sent) FROM messages m WHERE m.chat_id = c.id) AS newest FROM chats c",
+       nothing, "unindexed_scan", "SELECT title")
+# SQLite knows nothing of the values, and prefers the index on two columns.
+select("search_flags", "CREATE TABLE tickets(id INTEGER PRIMARY KEY, status TEXT, deleted INT, customer INT, title TEXT);"
+       "CREATE INDEX tickets_customer ON tickets(customer); CREATE INDEX tickets_status ON tickets(status, deleted);"
+       "INSERT INTO tickets " + ROWS % 30000 + "SELECT i, iif(i % 50, 'open', 'shut'), 0, i % 3000, 'title ' || i FROM n;",
+       "SELECT id, title FROM tickets WHERE customer = ? AND status = 'open' AND deleted = 0", lambda i: (i % 3000,), "poor_search", "FROM tickets")
+PICTURES = ("CREATE TABLE pictures(id INTEGER PRIMARY KEY, name TEXT, album INT, data BLOB);"
+            "INSERT INTO pictures " + ROWS % 60 + "SELECT i, 'picture ' || i, i % 4, zeroblob(100000) FROM n;")
+select("wide_values_all_columns", PICTURES, "SELECT * FROM pictures WHERE album < ?", lambda i: (4,), "wide_values", "FROM pictures", "small_cache wide_rows slow_consumer")  # Python copies the values
+
+
+@program(FORUM, "whole_database", "integrity_check")
+def check_at_start(path, timed):
+    for _ in range(3):
+        db = connect(path)
+        timed(lambda: db.execute("PRAGMA integrity_check").fetchall())
+        db.execute("SELECT nick FROM members WHERE id = 7").fetchall()
+        db.close()
+
+
+# The time between the rows of the cursor is that of the transactions.
+@program(SHOP, "commit_sync", "UPDATE sales")
+def commit_while_reading(path, timed):
+    db = connect(path)
+    for (i,) in db.execute("SELECT id FROM sales WHERE id <= 60"):
+        timed(lambda: db.execute("UPDATE sales SET cents = cents + 1 WHERE id = ?", (i,)))
+
+
+@program("PRAGMA page_size = 65536;" + SHOP, "small_cache", "SELECT extra")
+def small_cache_of_short_runs(path, timed):
+    db = connect(path)
+    db.execute("PRAGMA cache_size = 2")
+    time.sleep(1)  # a connection that lives for less than a second is not read
+    repeat(db, timed, "SELECT extra FROM sales WHERE id = ?", lambda i: (i * 7919 % 40000 + 1,), 0.6)
+
+
+@program("CREATE TABLE unused(x);")
+def fine_load_append(path, timed):
+    """The cache is full, but no page is written twice."""
+    db = connect(path)
+    db.execute("PRAGMA cache_size = 20")
+    db.execute("CREATE TABLE readings(id INTEGER PRIMARY KEY, sensor TEXT, value REAL)")
+    transaction(db).executemany("INSERT INTO readings(sensor, value) VALUES (?, ?)", (("sensor %d" % (i % 90), i / 7) for i in range(250000)))
+    db.execute("COMMIT")
+
+
+@program("CREATE TABLE unused(x); PRAGMA journal_mode = WAL;")
+def fine_load_wal(path, timed):
+    """The only commit writes the WAL back."""
+    db = connect(path)
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("CREATE TABLE readings(id INTEGER PRIMARY KEY, sensor TEXT, value REAL)")
+    transaction(db).executemany("INSERT INTO readings(sensor, value) VALUES (?, ?)", (("sensor %d" % (i % 90), i / 7) for i in range(150000)))
+    db.execute("COMMIT")
+
+
+@program("CREATE TABLE unused(x);")
+def fine_many_values(path, timed):
+    db = connect(path)
+    db.execute("CREATE TABLE readings(id INTEGER PRIMARY KEY, sensor TEXT, value REAL)")
+    db.execute("PRAGMA foreign_keys = ON")
+    text = "INSERT INTO readings(sensor, value) VALUES " + ", ".join(["(?, ?)"] * 400)
+    transaction(db)
+    for i in range(150):
+        db.execute(text, [value for j in range(400) for value in ("sensor %d" % j, i)])
+    db.execute("COMMIT")
+
+
+@program(SHOP)
+def fine_insert_from_view(path, timed):
+    db = connect(path)
+    db.execute("CREATE TABLE copies(id INTEGER PRIMARY KEY, cents INT)")
+    db.execute("CREATE VIEW all_sales AS SELECT id, cents + 1 AS cents FROM sales")
+    transaction(db).execute("INSERT INTO copies SELECT id, cents FROM all_sales")
+    db.execute("COMMIT")
+
+
+@program(PICTURES)
+def fine_pictures(path, timed):
+    db = connect(path)
+    for i in for_a_while():
+        db.execute("SELECT * FROM pictures WHERE id = ?", (i % 60 + 1,)).fetchall()
+
+
 if __name__ == "__main__":
     main(PROGRAMS)
