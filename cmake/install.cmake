@@ -15,6 +15,10 @@ add_dependencies(installed queryprof queryprof_recorder queryprof_preload)
 
 install(TARGETS queryprof EXPORT queryprof LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS queryprof_preload queryprof_recorder LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET queryprof_musl)
+  add_dependencies(installed queryprof_musl)
+  install(TARGETS queryprof_musl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/src/queryprof.h ${PROJECT_SOURCE_DIR}/src/queryprof.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

@@ -142,7 +142,7 @@ bool loaded_functions_all(const struct dl_phdr_info *info, bool (*is)(const char
 	return true;
 }
 
-bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name)
+void **loaded_function_slot(const struct dl_phdr_info *info, const char *name, size_t number)
 {
 	struct loaded_tables tables;
 
@@ -155,8 +155,9 @@ bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name)
 
 			if ((type == RELOCATION_JUMP || type == RELOCATION_GOT) &&
 			    !strcmp(tables.strings + tables.symbols[ELF64_R_SYM(relocation->r_info)].st_name,
-			            name))
-				return true;
+			            name) &&
+			    !number--)
+				return (void **)(info->dlpi_addr + relocation->r_offset);
 		}
-	return false;
+	return NULL;
 }

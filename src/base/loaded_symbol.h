@@ -31,5 +31,6 @@ const ElfW(Sym) *loaded_symbol_find(const struct dl_phdr_info *info, const char 
 /* Whether `is` holds for the name of each function that the object defines for others. */
 bool loaded_functions_all(const struct dl_phdr_info *info, bool (*is)(const char *name));
 
-/* Whether the object has a slot in its import table for calls of the function. */
-bool loaded_function_has_slot(const struct dl_phdr_info *info, const char *name);
+/* The slots in the object's import table for calls of the function, by their number from 0; NULL: it has no
+ * more. */
+void **loaded_function_slot(const struct dl_phdr_info *info, const char *name, size_t number);

@@ -34,11 +34,15 @@ BOUNDED_WAIT_DEFINE(for_dlopen, "a look-up of a symbol: another thread inside dl
                     "nothing, so it looks every 0.1 ms");
 #define NAP_NS 100000
 
+#pragma weak dladdr1 /* the preload is also loaded by musl's loader, which does not have it */
+
 static uint32_t looking;         /* atomic: threads in dl_iterate_phdr() */
 static uint32_t forking;         /* atomic: forks that wait for these, or are under way */
 static __thread uint32_t nested; /* look-ups of this thread: a host's signal handler may interrupt them */
 
 /* --- the loader's locks ------------------------------------------------------------------------------ */
+
+#if defined(__GLIBC__)
 
 static struct {
 	pthread_mutex_t *of_dlopen, *of_list; /* NULL: not known */
@@ -88,7 +92,7 @@ __attribute__((constructor)) static void find_locks(void)
 	Dl_info location;
 
 	loader.debug = dlsym(RTLD_DEFAULT, "_r_debug");
-	if (!global || (uintptr_t)global % sizeof(uint64_t) ||
+	if (!global || !dladdr1 || (uintptr_t)global % sizeof(uint64_t) ||
 	    !dladdr1(global, &location, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
 	    location.dli_saddr != global)
 		return;
@@ -151,6 +155,26 @@ void loader_release(void)
 		futex_wake((uint32_t *)&mutex->__data.__lock, 1);
 }
 
+static bool is_list_locked(void)
+{
+	return loader.of_list && loader.debug && loader.of_list->__data.__lock;
+}
+
+#else
+
+/* musl holds its lock while it reads files, not while a constructor runs, and renews it in a child. */
+bool loader_acquire(uint64_t ns)
+{
+	(void)ns;
+	return true;
+}
+
+void loader_release(void)
+{
+}
+
+#endif
+
 /* --- the list ---------------------------------------------------------------------------------------- */
 
 /* Sequentially consistent, like loader_before_fork(): if a look-up and a fork begin at the same
@@ -176,6 +200,7 @@ static void end_visit(void)
 		__atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
 }
 
+#if defined(__GLIBC__)
 /* For an object whose headers are at its start, as all linkers put them. */
 static bool read_headers(const struct link_map *object, struct dl_phdr_info *info)
 {
@@ -214,12 +239,59 @@ static int walk_list(int (*see)(struct dl_phdr_info *info, size_t size, void *co
 	return result;
 }
 
+static int each(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context)
+{
+	return loader.list_is_lost ? walk_list(see, context) : dl_iterate_phdr(see, context);
+}
+
+#else
+
+struct visit {
+	int (*see)(struct dl_phdr_info *info, size_t size, void *context);
+	void *context;
+	size_t objects;
+	bool is_later;
+};
+
+static int count(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)info, (void)size;
+	++*(size_t *)context;
+	return 0;
+}
+
+/* Names and counters as glibc has them: musl's name for the program is its first argument, it has none for
+ * the vdso, and it counts calls of dlopen(). It removes no object. */
+static int see_named(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct visit *visit = context;
+	struct dl_phdr_info named = *info;
+
+	if (!visit->is_later)
+		named.dlpi_name = "";
+	else if (!*named.dlpi_name)
+		named.dlpi_name = "linux-vdso.so.1";
+	visit->is_later = true;
+	named.dlpi_adds = visit->objects;
+	return visit->see(&named, size, visit->context);
+}
+
+static int each(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context)
+{
+	struct visit visit = { .see = see, .context = context };
+
+	dl_iterate_phdr(count, &visit.objects);
+	return dl_iterate_phdr(see_named, &visit);
+}
+
+#endif
+
 int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context), void *context)
 {
 	int cancel = cancel_hold(), result;
 
 	begin_visit();
-	result = loader.list_is_lost ? walk_list(see, context) : dl_iterate_phdr(see, context);
+	result = each(see, context);
 	end_visit();
 	cancel_release(cancel);
 	return result;
@@ -244,8 +316,10 @@ void loader_after_fork_in_child(void)
 {
 	__atomic_store_n(&looking, nested != 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&forking, 0, __ATOMIC_SEQ_CST);
+#if defined(__GLIBC__)
 	/* A thread of the host's was in there. */
-	loader.list_is_lost |= loader.of_list && loader.debug && loader.of_list->__data.__lock;
+	loader.list_is_lost |= is_list_locked();
+#endif
 }
 
 static const struct lock_group looks = {

@@ -13,8 +13,17 @@
  *
  * The preload acts only if the environment tells it to, and never in a set-user-id program: there the
  * loader ignores preloads, and secure_getenv() the environment.
+ *
+ * Programs that use musl inherit LD_PRELOAD, too, and musl ends a program whose preload needs a function that
+ * it does not have. So the preload needs only functions that both C libraries have
+ * (entry/preload_imports.txt). Under musl it does no more than load libqueryprof-musl.so, which is this file
+ * and the recorder, compiled for musl. There dlopen() may be wrapped, because it does not depend on its
+ * caller, and no start-up code calls `__gmon_start__`.
  */
 #include <dlfcn.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -28,10 +37,25 @@
 #include "base/loader.h"
 #include "base/memory_headroom.h"
 #include "recorder/mark.h"
+#if defined(__GLIBC__)
 #include "recorder_table.h"
+#else
+#include "base/bounded_wait.h"
+#include "base/cancel.h"
+#include "base/loaded_symbol.h"
+#include "base/sys.h"
+#include "hook/import.h"
+#include "queryprof.h"
+#endif
 #include "sqlite/library/library.h"
 #include "sqlite/calls/namespaces.h"
 #include "sqlite/static/opening.h"
+
+static bool active;
+static int (*record)(void); /* qp_record() */
+static unsigned long long seen_adds;
+
+#if defined(__GLIBC__)
 
 __attribute__((visibility("default"))) void __gmon_start__(void);
 __attribute__((visibility("default"))) void *dlmopen(Lmid_t space, const char *file, int mode);
@@ -44,9 +68,7 @@ extern __thread struct qp_span_context *qp_span_here
 	__attribute__((visibility("default"), tls_model("initial-exec")));
 __thread struct qp_span_context *qp_span_here;
 
-static bool active;
-static int (*record)(void); /* qp_record() */
-static unsigned long long seen_adds;
+#endif
 
 static int read_adds(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -54,6 +76,8 @@ static int read_adds(struct dl_phdr_info *info, size_t size, void *context)
 	*(unsigned long long *)context = info->dlpi_adds;
 	return 1;
 }
+
+#if defined(__GLIBC__)
 
 /* The recorder that a host's own libqueryprof.so contains, if it is of this build; NULL: none. One that comes
  * later uses the recorder of the process (entry/linked_recorder.c). */
@@ -68,24 +92,23 @@ static void *find_hosts_library(void)
 	return handle;
 }
 
-/* The recorder is in the preload's folder. */
-static void *open_library(void)
+/* One of the preload's folder. */
+static void *open_beside(const char *name)
 {
 	char path[PATH_MAX];
-	void *hosts = find_hosts_library();
 	const char *slash;
 	Dl_info info;
 
-	if (hosts)
-		return hosts;
 	if (!dladdr((void *)__gmon_start__, &info) || !info.dli_fname)
 		return NULL;
 	slash = strrchr(info.dli_fname, '/');
-	if (!slash || snprintf(path, sizeof(path), "%.*s/libqueryprof-recorder.so",
-	                       (int)(slash - info.dli_fname), info.dli_fname) >= (int)sizeof(path))
+	if (!slash || snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname,
+	                       name) >= (int)sizeof(path))
 		return NULL;
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
+
+#endif
 
 static void refused(const char *path, const char *why)
 {
@@ -117,18 +140,25 @@ static bool is_welcome(void)
 	return is == WELCOME;
 }
 
+#if defined(__GLIBC__)
 static void *find_in_library(const char *function)
 {
-	void *handle = is_welcome() ? open_library() : NULL;
+	void *handle = is_welcome() ? find_hosts_library() : NULL;
 
+	if (!handle && is_welcome())
+		handle = open_beside("libqueryprof-recorder.so");
 	return handle ? dlsym(handle, function) : NULL;
 }
+#define FIND_IN_LIBRARY(function) find_in_library(#function)
+#else
+#define FIND_IN_LIBRARY(function) (is_welcome() ? (void *)(function) : NULL)
+#endif
 
 static void first_open(const void *routines)
 {
 	int (*record_static)(const void *);
 
-	*(void **)&record_static = find_in_library("qp_record_static");
+	*(void **)&record_static = FIND_IN_LIBRARY(qp_record_static);
 	if (record_static)
 		record_static(routines);
 }
@@ -190,7 +220,7 @@ static void find_sqlite(void)
 	}
 	opening_check(first_open, refused); /* before library_next(), which leaves the modules watched */
 	if (!record && library_next(&search, &library)) {
-		*(void **)&record = find_in_library("qp_record");
+		*(void **)&record = FIND_IN_LIBRARY(qp_record);
 		active = record != NULL; /* it will not be there later either */
 	}
 	if (record)
@@ -199,6 +229,8 @@ static void find_sqlite(void)
 		loader_each(mark_object, &index);
 	namespaces_check(found_elsewhere);
 }
+
+#if defined(__GLIBC__)
 
 /* The caller's return address stays the newest one where the last thing is a call. */
 #if defined(__clang__)
@@ -253,18 +285,149 @@ const char *__tsan_default_suppressions(void)
 	return "race:libqueryprof\nmutex:libqueryprof\nthread:libqueryprof\nsignal:libqueryprof\n";
 }
 
+static void look(void)
+{
+	find_sqlite();
+}
+
 void __gmon_start__(void)
 {
 	if (active)
-		find_sqlite();
+		look();
 }
+
+/* NULL: this is musl. */
+#pragma weak gnu_get_libc_version
+
+static bool is_musl(void)
+{
+	char program[PATH_MAX], line[400];
+	const char *error;
+
+	if (gnu_get_libc_version)
+		return false;
+	if (active && is_welcome() && !open_beside("libqueryprof-musl.so")) {
+		error = dlerror();
+		if (error && !strstr(error, "No such file"))
+			snprintf(line, sizeof(line), "its C library is musl: %s", error);
+		else
+			snprintf(line, sizeof(line), "%s",
+			         "its C library is musl, for which this build of queryprof has no library "
+			         "(libqueryprof-musl.so): build it where musl-gcc is installed");
+		refused(name_program(program), line);
+	}
+	return true;
+}
+
+/* By libc_nonshared.a's pthread_atfork(), which musl has instead. */
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
+                             void *object) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void follow_forks(void)
+{
+	if (__register_atfork)
+		(void)__register_atfork(loader_before_fork, loader_after_fork_in_parent,
+		                        loader_after_fork_in_child, __dso_handle);
+}
+
+#else
+
+BOUNDED_WAIT_DEFINE(for_look, "a dlopen(): another thread looks for SQLite", NS_PER_S,
+                    "nothing, so it looks every 0.1 ms; a look takes milliseconds");
+#define NAP_NS 100000
+
+static uint32_t looking; /* atomic: the thread that looks; 0: none */
+
+static void *open_and_look(const char *file, int mode);
+
+static bool is_own(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    (uintptr_t)&looking - info->dlpi_addr - info->dlpi_phdr[i].p_vaddr <
+		            info->dlpi_phdr[i].p_memsz)
+			return true;
+	return false;
+}
+
+/* Slots that lead to another library's dlopen() stay, and queryprof's own. */
+static int patch_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+	static size_t done;
+	size_t *index = context;
+	void **slot;
+
+	(void)size;
+	if ((*index)++ < done)
+		return 0;
+	done++;
+	for (size_t i = 0; !is_own(info) && (slot = loaded_function_slot(info, "dlopen", i)); i++)
+		import_set(slot, (const void *)dlopen, (void *)open_and_look);
+	return 0;
+}
+
+static void look(void)
+{
+	size_t index = 0;
+
+	loader_each(patch_object, &index);
+	find_sqlite();
+}
+
+static void *open_and_look(const char *file, int mode)
+{
+	void *handle = dlopen(file, mode);
+	struct bounded_wait wait;
+	int cancel;
+
+	if (!active || !handle || !file)
+		return handle;
+	cancel = cancel_hold();
+	wait = bounded_wait_begin(&for_look);
+	for (uint32_t none = 0;; none = 0) {
+		if (__atomic_compare_exchange_n(&looking, &none, (uint32_t)sys_gettid(), false,
+		                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			look();
+			__atomic_store_n(&looking, 0, __ATOMIC_RELEASE);
+			break;
+		}
+		/* Itself: a signal handler of the host's. */
+		if (none == (uint32_t)sys_gettid() || !bounded_wait_nap(&wait, NAP_NS))
+			break;
+	}
+	cancel_release(cancel);
+	(void)dlerror(); /* of our look-ups */
+	return handle;
+}
+
+/* The thread that was looking is the parent's. */
+static void forget_look(void)
+{
+	if (looking != (uint32_t)sys_gettid())
+		looking = 0;
+}
+
+static bool is_musl(void)
+{
+	return false;
+}
+
+static void follow_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_look);
+}
+
+#endif
 
 __attribute__((constructor)) static void start(void)
 {
 	active = secure_getenv("QUERYPROF_RECORD") != NULL;
+	if (is_musl())
+		active = false;
 	if (!active)
 		return;
 	/* Without memory for it a fork does not wait. */
-	(void)pthread_atfork(loader_before_fork, loader_after_fork_in_parent, loader_after_fork_in_child);
-	find_sqlite();
+	follow_forks();
+	look();
 }

@@ -25,8 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mutex_words.h"
 #include "hook/confine.h"
 #include "query/wait.h"
+
+/* musl's headers rename them. Its programs may import them all the same. */
+#undef ftruncate64
+#undef mmap64
+#undef pread64
+#undef pwrite64
+#undef open64
 
 /* X(result, name, parameters, arguments): functions that are called through and measured. */
 #define WAITING_CALLS(X)                                                                                     \
@@ -215,7 +223,7 @@ static int lock_measured(pthread_mutex_t *mutex, const void *caller)
 	int result;
 
 	/* The owner of a recursive mutex locks it once more. */
-	if (!thread || mutex->__data.__owner == (int)thread->id)
+	if (!thread || mutex_owner_id(mutex) == (int)thread->id)
 		return real.pthread_mutex_lock(mutex);
 	result = try_lock(mutex);
 	if (result == 0 || result == EOWNERDEAD)
@@ -242,7 +250,7 @@ static __attribute__((noinline)) int queryprof_mutex_acquired(pthread_mutex_t *m
  * takes it between the look and the lock is not seen. */
 static int queryprof_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	if (__builtin_expect(__atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0, 1))
+	if (__builtin_expect(mutex_lock_word(mutex) == 0, 1))
 		return real.pthread_mutex_lock(mutex);
 	return queryprof_mutex_acquired(mutex, __builtin_return_address(0));
 }

@@ -105,20 +105,38 @@ static bool is_in_fixed_program(const void *address)
 	return false;
 }
 
-/* The function itself. A program that takes a function's address, and is not position independent,
- * has a stub for it, whose address represents the function in all the process. The stub uses a
- * slot of the program, which may lead to queryprof. */
-static void *find_function(void *found, const char *symbol)
+#if defined(__GLIBC__)
+static const struct link_map *find_stub_program(void *found)
 {
 	const ElfW(Sym) *entry = NULL;
 	struct link_map *program;
 	Dl_info location;
 
-	if (is_in_fixed_program(found) && dladdr1(found, &location, (void **)&entry, RTLD_DL_SYMENT) &&
-	    entry && entry->st_shndx == SHN_UNDEF &&
-	    dladdr1(found, &location, (void **)&program, RTLD_DL_LINKMAP))
-		return find_behind(program, symbol);
-	return found;
+	return dladdr1(found, &location, (void **)&entry, RTLD_DL_SYMENT) && entry &&
+	                       entry->st_shndx == SHN_UNDEF &&
+	                       dladdr1(found, &location, (void **)&program, RTLD_DL_LINKMAP)
+	               ? program
+	               : NULL;
+}
+#else
+/* A program's own function counts as a stub, too: libraries that call it then call no function of libc's. */
+static const struct link_map *find_stub_program(void *found)
+{
+	struct link_map *program;
+
+	(void)found;
+	return dlinfo(dlopen(NULL, RTLD_LAZY), RTLD_DI_LINKMAP, &program) ? NULL : program;
+}
+#endif
+
+/* The function itself. A program that takes a function's address, and is not position independent,
+ * has a stub for it, whose address represents the function in all the process. The stub uses a
+ * slot of the program, which may lead to queryprof. */
+static void *find_function(void *found, const char *symbol)
+{
+	const struct link_map *program = is_in_fixed_program(found) ? find_stub_program(found) : NULL;
+
+	return program ? find_behind(program, symbol) : found;
 }
 
 struct import_hook import_hook_of(const char *symbol, void *real, void *replacement)

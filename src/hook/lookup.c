@@ -23,19 +23,38 @@ void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 	__attribute__((visibility("hidden"), used));
 void *queryprof_dlsym(void *handle, const char *symbol) __attribute__((visibility("hidden")));
 
+#if defined(__GLIBC__)
+/* NULL: the program, which also stands for code of no object. */
+static const char *find_name(const void *code)
+{
+	const struct link_map *object;
+	Dl_info location;
+
+	/* The program's is "". */
+	return dladdr1(code, &location, (void **)&object, RTLD_DL_LINKMAP) && *object->l_name ? object->l_name
+	                                                                                      : NULL;
+}
+#else
+static const char *find_name(const void *code)
+{
+	const struct link_map *program;
+	Dl_info location;
+
+	/* The program's is its first argument. */
+	return dladdr(code, &location) && !dlinfo(dlopen(NULL, RTLD_LAZY), RTLD_DI_LINKMAP, &program) &&
+	                       location.dli_fname != program->l_name
+	               ? location.dli_fname
+	               : NULL;
+}
+#endif
+
 /* The function in the object of `caller` or its dependencies, NULL: none. False: that object
  * cannot be searched. */
 static bool find_own(const char *symbol, const void *caller, void **found)
 {
-	const struct link_map *object;
-	const char *name = NULL;
-	Dl_info location;
-	void *handle;
+	const char *name = find_name(caller);
+	void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 
-	/* Code of no object counts as the program's, the name of which is "". */
-	if (dladdr1(caller, &location, (void **)&object, RTLD_DL_LINKMAP) && *object->l_name)
-		name = object->l_name;
-	handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return false;
 	*found = queryprof_real_dlsym(handle, symbol);

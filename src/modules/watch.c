@@ -69,6 +69,7 @@ LOCKED_BY_LOADER static int publish_words(struct dl_phdr_info *info, size_t size
 	return 1;
 }
 
+#if defined(__GLIBC__)
 /* False: there are none, or another thread is inside dlopen(). */
 static bool find_words(struct loader_words *words)
 {
@@ -92,6 +93,14 @@ static bool find_words(struct loader_words *words)
 	loader_release();
 	return found;
 }
+
+#else
+static bool find_words(struct loader_words *words)
+{
+	(void)words;
+	return false;
+}
+#endif
 
 void watch_init(void)
 {

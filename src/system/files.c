@@ -31,7 +31,11 @@ _Static_assert(sizeof(off_t) == sizeof(long) && sizeof(struct stat) == sizeof(st
 #define SYS_faccessat2 439
 #endif
 
+#if defined(__GLIBC__)
 #define ALSO(type, name, of, parameters) type name parameters __attribute__((alias(#of)))
+#else /* musl's headers have them as macros */
+#define ALSO(type, name, of, parameters) _Static_assert(sizeof(type), #name)
+#endif
 
 /* --- opening and closing ------------------------------------------------------------------------- */
 

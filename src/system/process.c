@@ -62,6 +62,9 @@ int prctl(int option, ...)
 	return (int)CALL(SYS_prctl, option, of[0], of[1], of[2], of[3]);
 }
 
+#if !defined(__GLIBC__)
+typedef int __rlimit_resource_t, __rusage_who_t;
+#endif
 SYSTEM_CALL(int, getrlimit, (__rlimit_resource_t resource, struct rlimit *limit), SYS_prlimit64, 0, resource,
             NULL, limit)
 SYSTEM_CALL(int, getrusage, (__rusage_who_t who, struct rusage *usage), SYS_getrusage, who, usage)

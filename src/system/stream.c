@@ -18,6 +18,14 @@
 
 #include "system/call.h"
 
+#if !defined(__GLIBC__)
+/* musl's begins with its flags, too. All functions for it are ours. */
+struct _IO_FILE {
+	int _flags, _fileno;
+	char *_IO_write_base, *_IO_write_ptr, *_IO_write_end;
+};
+#endif
+
 #define MAGIC 0x7170726f /* where libc has its own number and flags */
 
 struct stream {
@@ -132,10 +140,12 @@ int putc_unlocked(int byte, FILE *file)
 	return fputc(byte, file);
 }
 
+#if defined(__GLIBC__)
 int __overflow(FILE *file, int byte)
 {
 	return fputc(byte, file);
 }
+#endif
 
 int vfprintf(FILE *file, const char *format, va_list arguments)
 {
@@ -216,7 +226,7 @@ static bool fill(struct stream *stream)
 	return size > 0;
 }
 
-ssize_t __getdelim(char **line, size_t *room, int delimiter, FILE *file)
+ssize_t getdelim(char **line, size_t *room, int delimiter, FILE *file)
 {
 	struct stream *stream = (struct stream *)file;
 	size_t size = 0;
@@ -247,14 +257,16 @@ ssize_t __getdelim(char **line, size_t *room, int delimiter, FILE *file)
 	return (ssize_t)size;
 }
 
-ssize_t getdelim(char **line, size_t *room, int delimiter, FILE *file)
+#if defined(__GLIBC__)
+ssize_t __getdelim(char **line, size_t *room, int delimiter, FILE *file)
 {
-	return __getdelim(line, room, delimiter, file);
+	return getdelim(line, room, delimiter, file);
 }
+#endif
 
 ssize_t getline(char **line, size_t *room, FILE *file)
 {
-	return __getdelim(line, room, '\n', file);
+	return getdelim(line, room, '\n', file);
 }
 
 int ferror(FILE *file)

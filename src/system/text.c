@@ -53,6 +53,7 @@ int asprintf(char **text, const char *format, ...)
 	return size;
 }
 
+#if defined(__GLIBC__) /* musl's texts are constants */
 /* libc's translates them, for which it may read files and take memory of the host's. */
 char *strerror(int number)
 {
@@ -70,3 +71,4 @@ char *strerror_r(int number, char *room, size_t size)
 	snprintf(room, size, "Unknown error %d", number);
 	return room;
 }
+#endif

@@ -12,7 +12,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/cancel.h"
 #include "base/own_process.h"
@@ -71,6 +73,29 @@ static bool disown(struct thread *slot, uint32_t owner)
  * grows up: coroutines whose stacks are there would seem to run on the thread's own. */
 #define STACK_MOST ((size_t)64 << 30)
 
+#if defined(__GLIBC__)
+static size_t stack_may_grow_to(uintptr_t end, size_t bytes)
+{
+	(void)end;
+	return bytes;
+}
+#else
+/* The kernel maps nothing else so close to the first thread's stack. */
+#define STACK_GAP ((uintptr_t)128 << 20)
+
+/* musl reports what is mapped of the first thread's stack by now. The program's arguments are above. */
+static size_t stack_may_grow_to(uintptr_t end, size_t bytes)
+{
+	const uintptr_t arguments = getauxval(AT_RANDOM), page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	struct rlimit limit;
+
+	if (arguments < end - page || arguments - end + page >= STACK_GAP ||
+	    own_call_is_forbidden(SYS_prlimit64) || getrlimit(RLIMIT_STACK, &limit))
+		return bytes;
+	return limit.rlim_cur > bytes ? limit.rlim_cur : bytes;
+}
+#endif
+
 /* The thread's stack, or no bounds. The main thread's lower end is where its stack
  * may grow to; glibc reads /proc/self/maps for it, once. */
 static struct unwind_stack find_stack(void)
@@ -84,12 +109,17 @@ static struct unwind_stack find_stack(void)
 	if (own_call_is_forbidden(SYS_sched_getaffinity) || own_call_is_forbidden(SYS_openat) ||
 	    own_call_is_forbidden(SYS_newfstatat) || own_call_is_forbidden(SYS_read) ||
 	    own_call_is_forbidden(SYS_close) || own_call_is_forbidden(SYS_prlimit64) ||
-	    own_call_is_forbidden(SYS_mmap) || own_call_is_forbidden(SYS_munmap))
+	    own_call_is_forbidden(SYS_mmap) || own_call_is_forbidden(SYS_munmap)
+#if !defined(__GLIBC__)
+	    || own_call_is_forbidden(SYS_mremap)
+#endif
+	)
 		return stack;
 	if (pthread_getattr_np(pthread_self(), &attributes) != 0)
 		return stack;
 	if (pthread_attr_getstack(&attributes, &start, &bytes) == 0) {
 		stack.end = (uintptr_t)start + bytes;
+		bytes = stack_may_grow_to(stack.end, bytes);
 		stack.start = stack.end - (bytes < STACK_MOST ? bytes : STACK_MOST);
 	}
 	pthread_attr_destroy(&attributes);

@@ -168,17 +168,6 @@ class Nothing(Recording):
         self.assertEqual(done.returncode, 4, self.seen)
         self.assertIn("if it uses %s, that is SQLite translated into WebAssembly" % package, done.stderr)
 
-    def test_musl(self):
-        """The message for a program whose loader is musl's by its name."""
-        loader, musl = b"/lib64/ld-linux-x86-64.so.2\0", b"./ld-musl-x86_64.so.1\0"
-        if not os.path.exists(loader[:-1]):
-            self.skipTest("the loader has another name here")
-        program = self.changed_program(shutil.which("true"), lambda text: text.replace(loader, musl.ljust(len(loader), b"\0")))
-        os.symlink(loader[:-1], os.path.join(self.folder.encode(), musl[:-1]))
-        done = self.nothing(program, cwd=self.folder)
-        self.assertEqual(done.returncode, 0, self.seen)
-        self.assertIn("%s uses the C library musl (./ld-musl-x86_64.so.1)" % program, done.stderr)
-
     def test_file_that_was_there_stays(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW)
         self.record("true")

@@ -329,7 +329,8 @@ static bool check_libc(struct target *target, char *sentence)
 	const struct target_object *libc = find_object(target, "libc.so.6"), *loader, *part;
 
 	if (find_object(target, "ld-musl") || find_object(target, "libc.musl"))
-		return REFUSE(sentence, "its C library is musl; queryprof needs glibc");
+		return REFUSE(sentence, "its C library is musl, with which attach does not work: start it "
+		                        "with queryprof record");
 	libc = libc ? libc : find_object(target, "libc-2.");
 	loader = find_object(target, "ld-linux-x86-64.so.2");
 	loader = loader ? loader : find_object(target, "ld-2.");

@@ -414,12 +414,9 @@ static bool explain_program(const char *path)
 		;
 	else if (is_elf && !interpreter)
 		complain("%s is statically linked, so nothing can be preloaded: link it with the shared C "
-		         "library (without -static; Go: with cgo; Rust: not for a musl target)",
+		         "library (without -static; Go: with cgo; Rust for musl: -C "
+		         "target-feature=-crt-static)",
 		         path);
-	else if (is_elf && strstr(interpreter, "ld-musl"))
-		complain("%s uses the C library musl (%s), but queryprof needs the GNU C library: run it on "
-		         "a distribution with that library (Debian, not Alpine)",
-		         path, interpreter);
 	else if (has_own_link_order(file, size))
 		complain("%s defines __asan_default_options(), and AddressSanitizer ends it if another "
 		         "library is loaded first: set ASAN_OPTIONS=verify_asan_link_order=0",

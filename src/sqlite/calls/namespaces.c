@@ -13,6 +13,8 @@
 #include "sqlite/library/library.h"
 #include "sqlite/static/find.h"
 
+#if defined(__GLIBC__)
+
 #define SAID_MAX 16
 
 struct visit {
@@ -83,14 +85,26 @@ static int see_first(struct dl_phdr_info *first, size_t size, void *context)
 	return 1;
 }
 
-/* The loader's list of namespaces, as debuggers read it. */
-extern const struct r_debug_extended spaces __asm__("_r_debug");
+void namespaces_check(void (*found)(const char *path))
+{
+	/* The loader's list of namespaces, as debuggers read it. Not by a reference, which a loader of
+	 * another C library would have to resolve; found at the start, when nothing waits for the loader. */
+	static const struct r_debug_extended *spaces;
+	struct visit visit = { .found = found };
+
+	if (!spaces)
+		spaces = dlsym(RTLD_DEFAULT, "_r_debug");
+
+	/* The first namespace has a next one only if there is a second. */
+	if (spaces && spaces->base.r_version > 1 && (visit.spaces = spaces->r_next))
+		loader_each(see_first, &visit);
+}
+
+#else /* musl has one namespace */
 
 void namespaces_check(void (*found)(const char *path))
 {
-	struct visit visit = { .found = found };
-
-	/* The first namespace has a next one only if there is a second. */
-	if (spaces.base.r_version > 1 && (visit.spaces = spaces.r_next))
-		loader_each(see_first, &visit);
+	(void)found;
 }
+
+#endif

@@ -46,7 +46,7 @@ bool library_is_bound(const struct dl_phdr_info *info)
 	const ElfW(Sym) *exec = loaded_symbol_find(info, "sqlite3_exec", STT_FUNC);
 	const ElfW(Sym) *step = loaded_symbol_find(info, "sqlite3_step", STT_FUNC);
 
-	return !step || !loaded_function_has_slot(info, "sqlite3_step") ||
+	return !step || !loaded_function_slot(info, "sqlite3_step", 0) ||
 	       (exec &&
 	        has_call(info->dlpi_addr + exec->st_value, exec->st_size, info->dlpi_addr + step->st_value));
 }

@@ -4,19 +4,17 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/mutex_words.h"
 #include "collect/state.h"
 #include "query/wait.h"
 #include "sqlite/runs/operations.h"
 
-#define KIND_MASK 3 /* glibc's, of the kinds that pthread_mutexattr_settype() has */
-
 /* A connection's mutex is recursive. A host that has it already does not wait. */
 static bool may_wait_for_connection(const pthread_mutex_t *mutex)
 {
-	if (sessions_idle() || !sampler_ring() ||
-	    (mutex->__data.__kind & KIND_MASK) != PTHREAD_MUTEX_RECURSIVE)
+	if (sessions_idle() || !sampler_ring() || !mutex_is_recursive(mutex))
 		return false;
-	return mutex->__data.__owner != (thread_current ? (int)thread_current->id : gettid());
+	return mutex_owner_id(mutex) != (thread_current ? (int)thread_current->id : gettid());
 }
 
 static int lock_outside(pthread_mutex_t *mutex, const void *caller,

@@ -137,6 +137,7 @@ void trace_callback_set(struct session *session, unsigned mask,
 	sqlite3_trace_v2(session->db, OURS | mask, on_callback, session);
 }
 
+#if defined(__GLIBC__)
 /* Finds the owner and the depth inside the connection's mutex, if it is the usual one: a pthread
  * mutex is its first member. Accepted only after a trial, because a host's own mutex may be
  * anything, even unmapped memory. */
@@ -162,6 +163,13 @@ static void read_mutex(struct session *session)
 	sqlite3_mutex_leave(mutex);
 	sqlite3_mutex_leave(mutex);
 }
+#else
+/* musl marks that others wait in the word of the owner, so it is not known. */
+static void read_mutex(struct session *session)
+{
+	(void)session;
+}
+#endif
 
 void session_set_trace_callback(struct session *session)
 {

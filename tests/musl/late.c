@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads the library host.so of its folder, which needs SQLite, and runs that: the arguments are those of
+ * host.c.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int count, char **arguments)
+{
+	int (*run)(int, char **);
+	void *handle = dlopen(LIBRARY, RTLD_NOW);
+
+	if (!handle || dlerror()) {
+		fprintf(stderr, "%s\n", handle ? "an error is left" : dlerror());
+		return 1;
+	}
+	*(void **)&run = dlsym(handle, "host_main");
+	return run(count, arguments);
+}
