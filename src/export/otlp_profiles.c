@@ -72,8 +72,8 @@ struct writer {
 	VECTOR(uint8_t) attributes;
 	VECTOR(struct labelled) labelled; /* by number */
 	VECTOR(struct common) commons;
-	VECTOR(int32_t) queries;          /* attributes of query ids, by the query's number; 0: none yet */
-	struct index text_index;          /* of texts that many labels share */
+	VECTOR(int32_t) queries; /* attributes of query ids, by the query's number; 0: none yet */
+	struct index text_index; /* of texts that many labels share */
 	VECTOR(struct part) texts;
 	struct index process_index;
 	VECTOR(struct process) processes;
