@@ -189,28 +189,55 @@ static const struct reader_statement *find_statement(struct reader_labels *reade
 	                 0);
 }
 
+/* Reads the query's row and those around it: runs that begin together have adjacent rows, and a step to the
+ * next row takes a fraction of a search. A missing query has no texts. False after a complaint. */
+static bool read_rows(struct reader_labels *reader, int64_t id)
+{
+	struct reader_query *const rows = &reader->rows[(uint64_t)id % READER_ROWS & -READER_BLOCK];
+	sqlite3_stmt *row = reader->query_of;
+	bool fine = true;
+	int code;
+
+	for (size_t i = 0; i < READER_BLOCK; i++) {
+		free(rows[i].query_id);
+		rows[i] = (struct reader_query){ .id = (id & -READER_BLOCK) + (int64_t)i, .database = "" };
+	}
+	sqlite3_bind_int64(row, 1, id & -READER_BLOCK);
+	sqlite3_bind_int64(row, 2, id | (READER_BLOCK - 1));
+	while ((code = sqlite3_step(row)) == SQLITE_ROW && fine) {
+		struct reader_query *read = &rows[sqlite3_column_int64(row, 0) & (READER_BLOCK - 1)];
+		const char *said = run_sql_text(row, 1);
+
+		read->query_id = text_repair(said, strlen(said));
+		read->database = keep_database(reader, row, 2);
+		read->statement = sqlite3_column_int64(row, 3);
+		fine = read->query_id && read->database;
+	}
+	struct reader_query *asked = &rows[id & (READER_BLOCK - 1)];
+	if (fine && code == SQLITE_DONE && !asked->query_id)
+		fine = (asked->query_id = strdup(""));
+	if (!fine)
+		complain("out of memory");
+	else if (code != SQLITE_DONE)
+		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
+	sqlite3_reset(row);
+	return fine && code == SQLITE_DONE;
+}
+
 /* False after a complaint. */
 static bool read_query(struct reader_labels *reader, int64_t id, struct live_query *query)
 {
-	const struct reader_statement *statement = NULL;
-	sqlite3_stmt *row = reader->query_of;
+	struct reader_query *row = &reader->rows[(uint64_t)id % READER_ROWS];
 
-	sqlite3_bind_int64(row, 1, id);
-	const int code = sqlite3_step(row);
-	if (code != SQLITE_ROW && code != SQLITE_DONE) {
-		complain("%s: %s", reader->path, sqlite3_errmsg(reader->db));
-	} else {
-		const char *said = run_sql_text(row, 0);
-
-		free(query->query_id);
-		query->query_id = text_repair(said, strlen(said));
-		query->database = keep_database(reader, row, 1);
-		if (!query->query_id || !query->database)
-			complain("out of memory");
-		else if ((statement = find_statement(reader, sqlite3_column_int64(row, 2))))
-			query->statement = *statement;
-	}
-	sqlite3_reset(row);
+	if ((row->id != id || !row->query_id) && !read_rows(reader, id))
+		return false;
+	const struct reader_statement *statement = find_statement(reader, row->statement);
+	free(query->query_id);
+	query->query_id = row->query_id;
+	row->query_id = NULL;
+	query->database = row->database;
+	if (statement)
+		query->statement = *statement;
 	return statement;
 }
 
@@ -509,6 +536,9 @@ void reader_labels_detach(struct reader_labels *reader)
 		                        &reader->sets_of,  &reader->context_of,   &reader->link_of };
 
 	memset(reader->newest, 0, sizeof(reader->newest)); /* they belong to this file */
+	for (size_t i = 0; i < READER_ROWS; i++)
+		free(reader->rows[i].query_id);
+	memset(reader->rows, 0, sizeof(reader->rows));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		sqlite3_finalize(*rows[i]);
 		*rows[i] = NULL;

@@ -47,6 +47,15 @@ struct reader_newest {
 };
 #define READER_NEWEST 4096
 
+/* A row of queries. query_id: NULL: not read, or taken. */
+struct reader_query {
+	int64_t id, statement;
+	char *query_id;
+	const char *database;
+};
+#define READER_BLOCK 32 /* rows that are read together */
+#define READER_ROWS 1024
+
 /* Items by key until their runs have ended. Their numbers and memory are reused. */
 struct reader_live {
 	struct hash_table table;
@@ -71,6 +80,7 @@ struct reader_labels {
 	/* Kept until their runs have ended. */
 	struct reader_live labels, queries;
 	struct reader_newest newest[READER_NEWEST]; /* the next sample of a thread mostly has the same */
+	struct reader_query rows[READER_ROWS];      /* by id */
 	/* The file that is being read. */
 	const char *path;
 	uint32_t side;
