@@ -47,17 +47,19 @@ int32_t otlp_dictionary_string(struct otlp_dictionary *dictionary, const char *t
 }
 
 /* The number of a key; *is_new: the item must be written. */
-static int32_t number_of(struct otlp_dictionary *dictionary, struct index *index, struct hash key,
+static int32_t number_of(struct otlp_dictionary *dictionary, struct tally *numbers, struct hash key,
                          bool *is_new)
 {
-	uint32_t number = index_find(index, key);
+	const size_t before = numbers->count;
 
-	*is_new = number == INDEX_NONE;
-	if (*is_new && (number = index_add(index, key)) == INDEX_NONE) {
+	numbers->keys = numbers->width = 2;
+	const size_t row = tally_row(numbers, (const int64_t[]){ (int64_t)key.first, (int64_t)key.second });
+	*is_new = numbers->count != before;
+	if (row == TALLY_NONE) {
 		dictionary->failed = true;
 		return 0;
 	}
-	return (int32_t)number + 1;
+	return (int32_t)row + 1;
 }
 
 static int32_t write_function(struct otlp_dictionary *dictionary, const struct export_line *line)
@@ -230,7 +232,7 @@ void otlp_dictionary_free(struct otlp_dictionary *dictionary)
 	vector_free(&dictionary->mappings.list);
 	vector_free(&dictionary->stacks.list);
 	interner_free(&dictionary->strings);
-	index_free(&dictionary->functions);
-	index_free(&dictionary->attributes);
-	index_free(&dictionary->links);
+	tally_free(&dictionary->functions);
+	tally_free(&dictionary->attributes);
+	tally_free(&dictionary->links);
 }

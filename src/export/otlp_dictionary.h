@@ -5,8 +5,9 @@
  */
 #pragma once
 
-#include "base/index.h"
+#include "base/hash.h"
 #include "base/interner.h"
+#include "base/tally.h"
 #include "base/vector.h"
 #include "export/export.h"
 
@@ -20,7 +21,7 @@ struct otlp_dictionary {
 	bool failed;
 	VECTOR(uint8_t) bytes; /* the message, without its head */
 	struct interner strings;
-	struct index functions, attributes, links;
+	struct tally functions, attributes, links; /* by the hash of the item */
 	struct otlp_numbers locations, mappings, stacks;
 	int32_t location_count, mapping_count, stack_count;
 };
