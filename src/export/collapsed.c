@@ -48,7 +48,7 @@ static bool add_collapsed(void *to, const struct export_sample *sample)
 static bool collapse_sum(struct collapse *collapse, const struct export_stack *stack, int64_t value)
 {
 	for (size_t i = stack->count; i-- > 0;) {
-		const struct export_frame *frame = stack->frames[i];
+		const struct export_frame *frame = export_stack_frame(stack, i);
 		for (size_t j = frame->line_count; j-- > 0;)
 			if (!collapse_frame(collapse, frame->lines[j].function))
 				return false;

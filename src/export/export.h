@@ -58,12 +58,19 @@ struct export_stack {
 	uint32_t number;
 	bool is_truncated; /* its root is missing */
 	size_t count;
-	const struct export_frame **frames; /* leaf first */
+	const struct export_frame **frames; /* leaf first; NULL: see `rest` */
 	/* The same stack without its leaf, which represents a wait. Many waits share one. NULL: the leaf is
 	 * not a wait. */
 	const struct export_stack *rest;
+	const struct export_frame *leaf;
 	bool has_numbers; /* its modules and frames are numbered */
 };
+
+/* From the leaf, 0, to the root. */
+static inline const struct export_frame *export_stack_frame(const struct export_stack *stack, size_t i)
+{
+	return !stack->rest ? stack->frames[i] : i ? stack->rest->frames[i - 1] : stack->leaf;
+}
 
 /* Strings are "" if nothing is known. */
 struct export_labels {

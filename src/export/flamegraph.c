@@ -272,7 +272,7 @@ static uint32_t make_leaf(struct writer *writer, const struct export_stack *stac
 	uint32_t node = NODE_ROOT;
 
 	for (size_t i = stack->count; node != NODE_NO_MEMORY && i-- > 0;)
-		node = find_frame(writer, node, stack->frames[i]);
+		node = find_frame(writer, node, export_stack_frame(stack, i));
 	return node;
 }
 
@@ -294,7 +294,8 @@ static uint32_t find_leaf(struct writer *writer, const struct sums *sums, struct
 	if (leaf && !*leaf) {
 		const struct export_stack *stack = sums_stack(sums, sum);
 
-		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest), stack->frames[0])
+		*leaf = (stack->rest ? find_frame(writer, find_rest(writer, stack->rest),
+		                                  export_stack_frame(stack, 0))
 		                     : make_leaf(writer, stack)) +
 		        1; /* NODE_ROOT is stored as 0 */
 	}

@@ -78,7 +78,7 @@ static bool keep_stack(struct writer *writer, const struct export_stack *stack)
 	if (stack->number < writer->stacks.count && writer->stacks.items[stack->number])
 		return true;
 	for (size_t i = 0; i < stack->count; i++)
-		if (!keep_frame(writer, stack->frames[i]))
+		if (!keep_frame(writer, export_stack_frame(stack, i)))
 			return false;
 	return EXPORT_KEEP(&writer->stacks, stack);
 }
@@ -180,7 +180,7 @@ static void write_stack(struct writer *writer, const struct export_stack *stack)
 		char row[EXPORT_NUMBER_MAX + 2];
 
 		export_write_row(writer->out, row,
-		                 export_put_number(row, i ? "," : "", stack->frames[i]->number));
+		                 export_put_number(row, i ? "," : "", export_stack_frame(stack, i)->number));
 	}
 	fprintf(writer->out, "]%s}", stack->is_truncated ? ",\"truncated\":true" : "");
 }

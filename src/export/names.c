@@ -202,6 +202,21 @@ const struct export_frame *names_frame(struct names *names, uint64_t address)
 	return recent->frame;
 }
 
+/* With room for so many frames. NULL: no memory. */
+static struct export_stack *make_stack(struct names *names, size_t frames)
+{
+	struct export_stack *made = calloc(1, sizeof(*made) + frames * sizeof(*made->frames));
+
+	if (!made || !vector_push(&names->stacks, made)) {
+		free(made);
+		return NULL;
+	}
+	made->number = NOT_USED;
+	made->frames = (const struct export_frame **)(made + 1);
+	made->count = frames;
+	return made;
+}
+
 const struct export_stack *names_stack(struct names *names, const char *json, bool is_truncated, bool *bad)
 {
 	struct address_reader addresses = { .at = json };
@@ -218,15 +233,10 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 			return NULL;
 	}
 	const size_t count = names->read.count;
-	struct export_stack *stack = calloc(1, sizeof(*stack) + count * sizeof(*stack->frames));
-	if (!stack || !vector_push(&names->stacks, stack)) {
-		free(stack);
+	struct export_stack *stack = make_stack(names, count);
+	if (!stack)
 		return NULL;
-	}
-	stack->number = NOT_USED;
 	stack->is_truncated = is_truncated;
-	stack->frames = (const struct export_frame **)(stack + 1);
-	stack->count = count;
 	if (count)
 		memcpy(stack->frames, names->read.items, count * sizeof(*stack->frames));
 	return stack;
@@ -250,23 +260,33 @@ static const struct export_frame *find_made(struct names *names, const char *fun
 const struct export_stack *names_replace(struct names *names, const struct export_stack *stack, size_t at,
                                          size_t end, const char *const *functions, size_t count)
 {
-	struct export_stack *made = calloc(1, sizeof(*made) + (stack->count + count) * sizeof(*made->frames));
+	struct export_stack *made = make_stack(names, stack->count - (end - at) + count);
 
-	if (!made || !vector_push(&names->stacks, made)) {
-		free(made);
+	if (!made)
 		return NULL;
-	}
-	*made = (struct export_stack){ .number = NOT_USED,
-		                       .is_truncated = stack->is_truncated,
-		                       .count = stack->count - (end - at) + count,
-		                       .frames = (const struct export_frame **)(made + 1) };
-	if (!end && count == 1)
-		made->rest = stack;
-	memcpy(made->frames, stack->frames, at * sizeof(*made->frames));
+	made->is_truncated = stack->is_truncated;
+	for (size_t i = 0; i < at; i++)
+		made->frames[i] = export_stack_frame(stack, i);
 	for (size_t i = 0; i < count; i++)
 		if (!(made->frames[at + i] = find_made(names, functions[i])))
 			return NULL;
-	memcpy(made->frames + at + count, stack->frames + end, (stack->count - end) * sizeof(*made->frames));
+	for (size_t i = end; i < stack->count; i++)
+		made->frames[i - end + at + count] = export_stack_frame(stack, i);
+	return made;
+}
+
+const struct export_stack *names_lead(struct names *names, const struct export_stack *stack, const char *wait)
+{
+	const struct export_frame *leaf = find_made(names, wait);
+	struct export_stack *made = leaf ? make_stack(names, 0) : NULL;
+
+	if (!made)
+		return NULL;
+	made->is_truncated = stack->is_truncated;
+	made->count = 1 + stack->count;
+	made->frames = NULL;
+	made->leaf = leaf;
+	made->rest = stack;
 	return made;
 }
 
@@ -276,7 +296,7 @@ static void number_frames(struct names *names, struct export_stack *stack)
 		return;
 	stack->has_numbers = true;
 	for (size_t i = 0; i < (stack->rest ? 1 : stack->count); i++) {
-		struct export_frame *frame = (struct export_frame *)stack->frames[i];
+		struct export_frame *frame = (struct export_frame *)export_stack_frame(stack, i);
 		struct export_module *module = (struct export_module *)frame->module;
 
 		if (frame->number == NOT_USED)

@@ -31,6 +31,11 @@ const struct export_stack *names_stack(struct names *names, const char *json, bo
 const struct export_stack *names_replace(struct names *names, const struct export_stack *stack, size_t at,
                                          size_t end, const char *const *functions, size_t count);
 
+/* The stack with a wait as its leaf. It shares the other frames, because a stack may have many waits. The
+ * name must come from names_keep(), and the stack has no such leaf yet. NULL: no memory. */
+const struct export_stack *names_lead(struct names *names, const struct export_stack *stack,
+                                      const char *wait);
+
 /* Call it if a sample has this stack: it numbers the stack, its frames and their modules. Stacks without a
  * number are only parts of others. */
 void names_use(struct names *names, const struct export_stack *stack);

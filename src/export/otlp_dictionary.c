@@ -173,7 +173,7 @@ int32_t otlp_dictionary_stack(struct otlp_dictionary *dictionary, const struct e
 	locations = calloc(stack->count + 1, sizeof(*locations));
 	dictionary->failed |= !locations;
 	for (size_t i = 0; locations && i < stack->count; i++)
-		locations[i] = write_location(dictionary, stack->frames[i]);
+		locations[i] = write_location(dictionary, export_stack_frame(stack, i));
 	written.n_location_indices = locations ? stack->count : 0;
 	written.location_indices = locations;
 	WRITE_ITEM(dictionary, stack_table, &written);

@@ -239,12 +239,15 @@ static bool add_span(void *to, const struct export_span *span)
 /* Writes the first `count` frames of the stack. */
 static void write_frames(FILE *to, const char *before, const struct export_stack *stack, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		for (size_t j = 0; j < stack->frames[i]->line_count; j++) {
+	for (size_t i = 0; i < count; i++) {
+		const struct export_frame *frame = export_stack_frame(stack, i);
+
+		for (size_t j = 0; j < frame->line_count; j++) {
 			json_write_part(to, before, "<");
-			json_write_part(to, stack->frames[i]->lines[j].function, "<");
+			json_write_part(to, frame->lines[j].function, "<");
 			before = " < ";
 		}
+	}
 }
 
 /* NULL: no memory. One stream for all stacks, because each begins with a buffer of 8 KiB. */
@@ -292,7 +295,7 @@ static bool make_stack(struct writer *writer, const struct export_stack *stack, 
 
 	if (!to)
 		return false;
-	export_write_text(to, stack->count ? stack->frames[0]->lines[0].function : "");
+	export_write_text(to, stack->count ? export_stack_frame(stack, 0)->lines[0].function : "");
 	fflush(to);
 	made->leaf_size = writer->size;
 	fputs(",\"unit\":", to);

@@ -282,7 +282,7 @@ static void pack_stack(struct writer *writer, const struct export_stack *stack, 
 		return;
 	}
 	for (size_t i = 0; i < stack->count; i++)
-		ids[i] = write_location(writer, stack->frames[i]);
+		ids[i] = write_location(writer, export_stack_frame(stack, i));
 	sample.n_location_id = stack->count;
 	sample.location_id = ids;
 	pack_part(writer, &writer->parts, part, &sample);

@@ -62,8 +62,8 @@ static char *make_stack(struct writer *writer, const struct export_stack *stack)
 		return NULL;
 	fputc('[', to);
 	for (size_t i = stack->count; i-- > 0;)
-		for (size_t j = stack->frames[i]->line_count; j-- > 0; between = ",") {
-			uint32_t number = functions_add(&writer->functions, stack->frames[i], j);
+		for (size_t j = export_stack_frame(stack, i)->line_count; j-- > 0; between = ",") {
+			uint32_t number = functions_add(&writer->functions, export_stack_frame(stack, i), j);
 			fine &= number != FUNCTIONS_NO_MEMORY;
 			fprintf(to, "%s%" PRIu32, between, number);
 		}

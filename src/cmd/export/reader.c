@@ -219,7 +219,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 	if (made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
 		made = names_replace(reader->names, made, at, at, path->functions, path->count);
 	if (made && leaf[0])
-		made = names_replace(reader->names, made, 0, 0, &leaf, 1);
+		made = names_lead(reader->names, made, leaf);
 	if (made && root[0])
 		made = names_replace(reader->names, made, made->count, made->count, &root, 1);
 	struct made_stack *kept = made ? hash_table_add(&reader->made_stacks, key) : NULL;

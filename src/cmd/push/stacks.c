@@ -62,16 +62,17 @@ static struct bytes *make_stack(const struct export_stack *stack)
 		return NULL;
 	clickhouse_put_count(made, stack->count);
 	for (size_t i = 0; i < stack->count; i++)
-		bytes_put(made, &stack->frames[i]->address, sizeof(uint64_t));
+		bytes_put(made, &export_stack_frame(stack, i)->address, sizeof(uint64_t));
 	clickhouse_put_count(made, stack->count);
 	for (size_t i = 0; i < stack->count; i++) { /* the function whose code it is */
-		const char *function = stack->frames[i]->lines[stack->frames[i]->line_count - 1].function;
+		const struct export_frame *frame = export_stack_frame(stack, i);
+		const char *function = frame->lines[frame->line_count - 1].function;
 
 		clickhouse_put_text(made, &texts, function, strlen(function));
 	}
 	clickhouse_put_count(made, stack->count);
 	for (size_t i = 0; i < stack->count; i++)
-		put_line(made, stack->frames[i]);
+		put_line(made, export_stack_frame(stack, i));
 	if (!made->failed)
 		return made;
 	free_stack(made);
