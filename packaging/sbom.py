@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is linked into the files of a release, with versions and licences (SPDX 2.3, JSON): sbom.py VERSION EPOCH FOLDER.
+"""What is linked into the files of a release, with versions and licences (SPDX 2.3, JSON): sbom.py VERSION EPOCH FOLDER [ROOT].
+ROOT has the unpacked packages of a cross build (cmake/aarch64/make_root); without it, this machine's are linked.
 Writes FOLDER/queryprof.spdx.json, and FOLDER/licences/ with the texts that Debian has of each. THIRD-PARTY.md says what each is for."""
+import gzip
 import hashlib
 import json
 import os
@@ -28,7 +30,10 @@ def pinned(path):
         return file.read()
 
 
-def installed(package):
+def installed(package, root):
+    if root:  # which has no list of packages
+        with gzip.open(os.path.join(root, f"usr/share/doc/{package}/changelog.Debian.gz"), "rt") as file:
+            return re.search(r"\((.*?)\)", file.readline()).group(1)
     return subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
@@ -37,10 +42,10 @@ def package(name, version, licence, **more):
             "licenseDeclared": licence, "downloadLocation": "NOASSERTION", "copyrightText": "NOASSERTION", "filesAnalyzed": False, **more}
 
 
-def packages(version):
+def packages(version, linked):
     yield package("queryprof", version, "Apache-2.0")
-    for name, debian, licence in LINKED:
-        found = installed(debian)
+    for name, debian, licence, root in linked:
+        found = installed(debian, root)
         yield package(name, found, licence, externalRefs=[{
             "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": f"pkg:deb/debian/{debian}@{found}"}])
     pin = pinned("third_party/libunwind/pin")
@@ -55,8 +60,12 @@ def packages(version):
 
 
 def main():
-    version, epoch, folder = sys.argv[1:]
-    found = list(packages(version))
+    version, epoch, folder, *roots = sys.argv[1:]
+    root = roots[0] if roots else ""
+    # The compiler's libraries come with the cross compiler.
+    linked = [(name, debian + "-arm64-cross", licence, "") if root and debian.startswith("libgcc-") else (name, debian, licence, root)
+              for name, debian, licence in LINKED]
+    found = list(packages(version, linked))
     document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"queryprof-{version}",
         "documentNamespace": "urn:queryprof:" + hashlib.sha256(json.dumps(found).encode()).hexdigest(),
@@ -69,8 +78,8 @@ def main():
     with open(os.path.join(folder, "queryprof.spdx.json"), "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
-    for _, debian, _ in LINKED:
-        shutil.copyfile(f"/usr/share/doc/{debian}/copyright", os.path.join(folder, "licences", debian))
+    for _, debian, _, root in linked:
+        shutil.copyfile(f"{root}/usr/share/doc/{debian}/copyright", os.path.join(folder, "licences", debian))
     for name in "LICENSE", "THIRD-PARTY.md":
         shutil.copyfile(os.path.join(ROOT, name), os.path.join(folder, "licences", name))
 

@@ -10,7 +10,7 @@ function folder() {
     return path.dirname(require.resolve(`${platform}/package.json`));
   } catch {
     throw new Error(`queryprof has no package for this system: ${platform} is not installed. There are packages for ` +
-      'Linux on x64 with glibc 2.28 or later; npm leaves them out with --omit=optional.');
+      'Linux on x64 and arm64 with glibc 2.28 or later; npm leaves them out with --omit=optional.');
   }
 }
 

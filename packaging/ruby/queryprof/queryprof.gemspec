@@ -4,7 +4,7 @@
 Gem::Specification.new do |spec|
   spec.name = 'queryprof'
   spec.version = 'VERSION'
-  spec.platform = 'x86_64-linux'
+  spec.platform = 'PROCESSOR-linux'
   spec.summary = 'Where the time of your SQLite queries goes: a sampling profiler inside the process'
   spec.authors = ['queryprof']
   spec.license = 'Apache-2.0'
