@@ -257,6 +257,52 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 	return RULE_STEPPED;
 }
 
+#elif defined(__aarch64__)
+
+#include "handler/unwind/stack_copy.h"
+
+/* Linkers write no unwind information for the PLT. Its entries change neither the stack nor the register of
+ *the return address, but for the first one, which the others may go to. An interrupted one is known by its
+ *instructions:
+ *
+ *	bti c, or in the first stp x16,x30,[sp,#-16]!
+ *	adrp x16,PAGE
+ *	ldr x17,[x16,#SLOT]
+ *	add x16,x16,#SLOT
+ *	br x17
+ */
+static bool is_entry(const uint32_t *code)
+{
+	return (code[0] & 0x9f00001fu) == 0x90000010u && (code[1] & 0xffc003ffu) == 0xf9400211u &&
+	       (code[2] & 0xffc003ffu) == 0x91000210u && code[3] == 0xd61f0220u;
+}
+
+#define BTI_C 0xd503245fu
+#define PUSH 0xa9bf7bf0u /* the first entry's */
+#define BEFORE 4u
+
+enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,
+                                    rule_t rule, bool is_newest, struct unwind_frame *frame)
+{
+	uint32_t code[2 * BEFORE + 1];
+	unsigned start = BEFORE;
+	int64_t pushed;
+
+	(void)map;
+	if (!is_newest || rule != RULE_HOLE ||
+	    !stack_copy_part(frame->pc - BEFORE * sizeof(*code), code, sizeof(code)))
+		return RULE_LEADS_NOWHERE;
+	if (code[start] == PUSH || code[start] == BTI_C)
+		start++;
+	else
+		while (start > 1 && (code[start] & 0x9f00001fu) != 0x90000010u)
+			start--;
+	if (!is_entry(code + start))
+		return RULE_LEADS_NOWHERE;
+	pushed = start <= BEFORE && code[start - 1] == PUSH ? 16 : 0;
+	return rule_apply_link(rule_make_checked(RULE_LINK, pushed, 0, 0), frame, bounds);
+}
+
 #else
 
 enum rule_result frame_pointer_step(const struct code_map *map, const struct unwind_bounds *bounds,

@@ -74,4 +74,26 @@ return_from_signal:
 	.cfi_endproc
 	.size	return_from_signal, .-return_from_signal
 
+/* As linkers write a PLT, without unwind information: its first entry, and others. */
+	.macro entry register
+	adrp	\register, leaf_trap
+	ldr	x17, [\register, #8]
+	add	\register, \register, #8
+	br	x17
+	.endm
+	.globl	plt
+plt:
+	stp	x16, x30, [sp, #-16]!
+	entry	x16
+	.rept 3
+	nop
+	.endr
+	entry	x16
+	hint	#34 /* bti c */
+	entry	x16
+	entry	x15 /* no PLT's */
+	.rept 4
+	nop
+	.endr
+
 	.section .note.GNU-stack, "", %progbits

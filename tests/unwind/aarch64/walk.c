@@ -39,6 +39,7 @@ extern void leaf_trap(void);
 extern void late_record(void (*callee)(void));
 extern void far_fp(void (*callee)(void));
 extern void return_from_signal(void);
+extern const uint32_t plt[];
 
 static uint64_t trace[STACK_FRAMES_MAX], plain_trace[STACK_FRAMES_MAX];
 static struct unwind_result seen;
@@ -100,10 +101,15 @@ static void record(const void *context)
 	printf("\n\t},\n\t.word_count = %" PRIu64 ",\n},\n", words);
 }
 
+static void walk_plt(const ucontext_t *real);
+static bool is_in_plt;
+
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
+	if (is_in_plt)
+		walk_plt(context);
 	seen = unwind_addresses(context, &stack, memo, trace, STACK_FRAMES_MAX);
 	const struct unwind_result plain =
 		unwind_addresses(context, &stack, NULL, plain_trace, STACK_FRAMES_MAX);
@@ -131,6 +137,24 @@ static void check(bool ok, const char *what)
 	fprintf(stderr, "FAIL %s: %d frames%s\n", what, seen.depth, seen.truncated ? ", truncated" : "");
 	for (int i = 0; i < seen.depth; i++)
 		fprintf(stderr, "  %2d %#" PRIx64 " %s\n", i, trace[i], name_of(trace[i]));
+}
+
+/* What a function's first instruction has interrupted could be each of these. */
+static void walk_plt(const ucontext_t *real)
+{
+	for (unsigned i = 0; i < 21; i++) {
+		ucontext_t context = *real;
+		char what[32];
+
+		snprintf(what, sizeof(what), "instruction %u of a PLT", i);
+		context.uc_mcontext.pc = (uintptr_t)(plt + i);
+		context.uc_mcontext.sp -= i >= 1 && i <= 4 ? 16 : 0;
+		seen = unwind_addresses(&context, &stack, NULL, trace, STACK_FRAMES_MAX);
+		if (i < 5 || (i >= 8 && i < 17))
+			check(!seen.truncated && count("dive") == 4, what);
+		else
+			check(seen.truncated && seen.depth == 1, what);
+	}
 }
 
 void dive(int n);
@@ -258,6 +282,10 @@ int main(int argc, char **argv)
 	far_fp(leaf_trap);
 	check(!seen.truncated && count("far_fp") == 1 && count("main") == 1, "all registers");
 	check(unwind_counter(UNWIND_FULL_STEPS) > full, "all registers were needed");
+
+	is_in_plt = true;
+	dive(3);
+	is_in_plt = false;
 
 	handle_usr1(0);
 	raise(SIGUSR1);
