@@ -92,6 +92,9 @@ __attribute__((constructor)) static void find_locks(void)
 	Dl_info location;
 
 	loader.debug = dlsym(RTLD_DEFAULT, "_r_debug");
+	/* The preload under musl, which keeps the error until someone asks for it: that would be the host. */
+	if (!global)
+		(void)dlerror();
 	if (!global || !dladdr1 || (uintptr_t)global % sizeof(uint64_t) ||
 	    !dladdr1(global, &location, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
 	    location.dli_saddr != global)
@@ -169,8 +172,10 @@ bool loader_acquire(uint64_t ns)
 	return true;
 }
 
+/* musl keeps the error of a look-up until someone asks for it, which would be the host. */
 void loader_release(void)
 {
+	(void)dlerror();
 }
 
 #endif

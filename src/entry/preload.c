@@ -373,6 +373,7 @@ static void look(void)
 
 	loader_each(patch_object, &index);
 	find_sqlite();
+	(void)dlerror(); /* of our look-ups */
 }
 
 static void *open_and_look(const char *file, int mode)
@@ -397,7 +398,6 @@ static void *open_and_look(const char *file, int mode)
 			break;
 	}
 	cancel_release(cancel);
-	(void)dlerror(); /* of our look-ups */
 	return handle;
 }
 

@@ -9,10 +9,11 @@
 int main(int count, char **arguments)
 {
 	int (*run)(int, char **);
+	const char *left = dlerror();
 	void *handle = dlopen(LIBRARY, RTLD_NOW);
 
-	if (!handle || dlerror()) {
-		fprintf(stderr, "%s\n", handle ? "an error is left" : dlerror());
+	if (!handle || left || (left = dlerror())) {
+		fprintf(stderr, "%s\n", left ? left : dlerror());
 		return 1;
 	}
 	*(void **)&run = dlsym(handle, "host_main");
