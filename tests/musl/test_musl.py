@@ -131,9 +131,9 @@ class Musl(Recording):
         self.expect_sampled(1, SLOW + ";")
 
     def test_kill(self):
-        self.recorded(self.at("runner"), self.at("host"), ":memory:", SLOW + "; SELECT finish('kill')", status=128 + 9)
+        self.recorded(self.at("runner"), self.at("host"), ":memory:", SLOW + "; SELECT nap(300), finish('kill')", status=128 + 9)
         self.expect_sampled(1, SLOW + ";")
-        self.assertIn("SELECT finish('kill')", [query[0] for query in self.queries()], self.seen)
+        self.assertIn("SELECT nap(300), finish('kill')", [query[0] for query in self.queries()], self.seen)
 
     def test_mixed_trees(self):
         """Every program of these is recorded, however they start each other."""
