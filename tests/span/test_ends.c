@@ -255,18 +255,12 @@ static void vfork_inside(void **state)
 	                 1);
 }
 
-/* Within quick_exit() as before _exit(): the trace is stored as far as it came. */
-static void quick_exit_inside(void **state)
+static void exit_quickly(void)
 {
 	static qp_span_site site = QP_SPAN_SITE("exits quickly");
-	sqlite3 *db;
 	int status;
-	pid_t child;
+	pid_t child = fork();
 
-	(void)state;
-	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	assert_int_equal(qp_attach(db), QP_OK);
-	child = fork();
 	if (!child) {
 		begin();
 		qp_span_begin(&site);
@@ -274,10 +268,26 @@ static void quick_exit_inside(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
+}
+
+/* Within quick_exit() as before _exit(): the trace is stored as far as it came, if that takes no more than a
+ * second. On a busy machine it may. */
+static void quick_exit_inside(void **state)
+{
+	enum { MOST = 20 };
+	sqlite3 *db;
+	int exits = 0, stored = 0;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(qp_attach(db), QP_OK);
+	for (; !stored && exits < MOST; exits++) {
+		exit_quickly();
+		stored = ask("SELECT count(*) FROM span_log WHERE operation_name = 'exits quickly'");
+	}
 	sqlite3_close(db);
-	assert_int_equal(ask("SELECT count(*) = 1 AND sum(unended) = 1 FROM span_log WHERE operation_name = "
-	                     "'exits quickly'"),
-	                 1);
+	assert_int_equal(stored, 1);
+	assert_int_equal(ask("SELECT sum(unended) FROM span_log WHERE operation_name = 'exits quickly'"), 1);
 }
 
 /* The trace has been handed over by then; the program that goes on ends it, and begins another. */
