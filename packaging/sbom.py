@@ -3,6 +3,7 @@
 """What is linked into the files of a release, with versions and licences (SPDX 2.3, JSON): sbom.py VERSION EPOCH FOLDER [ROOT].
 ROOT has the unpacked packages of a cross build (cmake/aarch64/make_root); without it, this machine's are linked.
 Writes FOLDER/queryprof.spdx.json, and FOLDER/licences/ with the texts that Debian has of each. THIRD-PARTY.md says what each is for."""
+import glob
 import gzip
 import hashlib
 import json
@@ -23,6 +24,7 @@ LINKED = (("SQLite", "libsqlite3-dev", "blessing"),
           ("zlib", "zlib1g-dev", "Zlib"),
           ("LZ4", "liblz4-dev", "BSD-2-Clause"),
           ("Zstandard", "libzstd-dev", "BSD-3-Clause OR GPL-2.0-only"))
+OF_MUSL = ("start files of musl", "musl-dev", "MIT")  # in libqueryprof-musl.so
 
 
 def pinned(path):
@@ -62,9 +64,10 @@ def packages(version, linked):
 def main():
     version, epoch, folder, *roots = sys.argv[1:]
     root = roots[0] if roots else ""
+    has_musl = glob.glob(os.path.join(folder, "../../../lib/**/libqueryprof-musl.so"), recursive=True)
     # The compiler's libraries come with the cross compiler.
     linked = [(name, debian + "-arm64-cross", licence, "") if root and debian.startswith("libgcc-") else (name, debian, licence, root)
-              for name, debian, licence in LINKED]
+              for name, debian, licence in LINKED + (OF_MUSL,) * bool(has_musl)]
     found = list(packages(version, linked))
     document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"queryprof-{version}",
