@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do the samples of each statement add up to what its runs used of the CPU?
+ * Do the samples of each statement add up to the CPU time that its runs used?
  *
  *   tools/bench accuracy -- [--seconds 20]
  *     [--periods 300,1000,3000,10000] [--mixes alone,mixed,bursts] [--loads quiet,busy] [--check]
  *     [--phases]
  *
- * Statements of 20 us, 100 us, 1 ms and 10 ms, one behind the other (`alone`), or with 0 to
- * 1 ms of the program's own computing behind each (`mixed`) or behind some of one kind
- * (`bursts`: short statements have a good part of the time there, so that a short
- * measurement says something of them); on the machine as it is (`quiet`) and with two
- * computing processes for each processor beside the program (`busy`).
- * The figure is sum(weight) * period / sum(cpu_time_ns) of a statement's text, as
- * system.query_log has them.
+ * Statements take 20 us, 100 us, 1 ms and 10 ms.
  *
- * The kernel looks at a CPU timer in its tick only, so a sum is as exact as the number of
- * ticks allows. Each cell is made of PARTS parts that know nothing of each other, and the
- * standard error of its figure comes from how they differ: ticks come in clumps, so their
- * number alone would promise too much. The variance of a sum goes with the sum. The error is
- * what it would be at a ratio of 1, or a sum that is too small would excuse itself less
- * than one that is too large.
+ *   alone    the statements run one after the other
+ *   mixed    after each statement the program computes for 0 to 1 ms
+ *   bursts   the program computes after a series of equal statements; short statements then have a
+ *            good part of the time, so a short measurement suffices for them
+ *   quiet    the machine as it is
+ *   busy     in addition, two computing processes for each processor
  *
- * --phases measures the machine instead, without the library: when, between two ticks, the
- * short statements of a mix run. A tick finds what runs at its own moment, so sampling by ticks
- * is right where that is the same at all times. It is not quite: a thread gets its processor
- * at a tick, with caches that others have used, and the first short statements then take longer
- * than those that the next tick can find.
+ * The figure is sum(weight) * period / sum(cpu_time_ns) of a statement's text, from system.query_log.
  *
- * --check makes it a test: a figure may be off by 3 % or by three of its standard errors,
- * whichever is more. One figure of a hundred is further away by chance; a cell with such a
- * figure is measured again, and is wrong when it is so ROUNDS times.
+ * The kernel checks a CPU timer only in its tick, so the number of ticks limits the precision of a sum. Each
+ * cell consists of PARTS independent parts, and the standard error of its figure comes from their
+ * differences. Ticks come in clumps, so their number alone would promise too much. The variance of a sum is
+ * proportional to the sum. The error is scaled to a ratio of 1. Otherwise a sum that is too small would have
+ * a smaller error than a sum that is too large.
+ *
+ * --phases measures the machine instead, without the library: when, between two ticks, the short statements
+ * of a mix run. A tick samples the code that runs at that moment, so sampling by ticks is right if the mix is
+ * the same at all times. It is not quite the same, because a thread gets its processor at a tick, with caches
+ * that other programs have used. Its first short statements then take longer than later ones, which the next
+ * tick can hit.
+ *
+ * --check makes it a test: a figure may be off by 3 % or by three of its standard errors, whichever is more.
+ * One figure of a hundred is further away by chance. A cell with such a figure is measured again, and fails
+ * if it is wrong ROUNDS times.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -107,8 +109,8 @@ static double draw(void)
 
 static double loops_per_s;
 
-/* The program's own, as so many loops: work that ended by a clock of real time would end
- * whenever the program gets a processor again, and so would keep step with the ticks. */
+/* The program's own computing, as a number of loops. Work that ended by the wall clock would end whenever the
+ * program gets a processor again, and so would keep step with the ticks. */
 static void compute(double seconds)
 {
 	for (volatile long i = (long)(seconds * loops_per_s); i > 0; i--)
@@ -118,14 +120,14 @@ static void compute(double seconds)
 /* --- when between two ticks ---------------------------------------------------------- */
 
 #define PHASES 8
-#define PROGRAM LENGTHS /* what is no statement */
+#define PROGRAM LENGTHS /* everything outside of statements */
 #define CHUNK_NS 10000
 
 static bool look_at_phases;
 static uint64_t tick_ns, tick_offset_ns;
 static double phase_ns[LENGTHS + 1][PHASES];
 
-/* The coarse clock changes at a tick. Some changes are awaited; the one seen soonest counts. */
+/* The coarse clock changes at a tick. Of several changes, the one with the shortest reading counts. */
 static void find_ticks(void)
 {
 	enum { CHANGES = 20 };
@@ -147,12 +149,12 @@ static void find_ticks(void)
 	}
 }
 
-/* It ran from `start` to `end`, and would take `alone_ns` alone. */
+/* The work ran from `start` to `end`; without other threads it takes `alone_ns`. */
 static void note_phases(int what, uint64_t start, uint64_t end, double alone_ns)
 {
 	start -= tick_offset_ns;
 	end -= tick_offset_ns;
-	/* Others had the processor meanwhile: what came before the tick is known. */
+	/* Other threads had the processor meanwhile. Only the part before the tick is known. */
 	if ((double)(end - start) > alone_ns + 1e6) {
 		end = start - start % tick_ns + tick_ns;
 		if ((double)(end - start) > alone_ns)
@@ -248,8 +250,8 @@ struct sums {
 	double runs, clock_ns, sampled_ns;
 };
 
-/* Without a look at a clock: where others want the processor, the kernel ends a thread's
- * turn when the thread reads its CPU clock, and so keeps the next tick away from it. */
+/* Does not read a clock. On a busy machine the kernel ends a thread's turn when the thread reads its CPU
+ * clock, and so keeps the next tick away from it. */
 static void run_statements(sqlite3_stmt *const stmts[LENGTHS], enum mix mix, int first, double seconds)
 {
 	if (mix != ALONE) {
@@ -266,7 +268,8 @@ static void run_statements(sqlite3_stmt *const stmts[LENGTHS], enum mix mix, int
 		}
 		return;
 	}
-	/* Each in each place: a tick also brings the end of what ran before. */
+	/* Each statement comes first in one of the rounds, because a tick may find the end of the work before
+	 * it. */
 	for (int n = 0; n < LENGTHS; n++) {
 		int i = (first + n) % LENGTHS;
 		for (double left = seconds * 1e9 / LENGTHS; left > 0; left -= statements[i].ns)
@@ -364,7 +367,7 @@ static bool measure_cell(const char *load, enum mix mix, long period_ns, double 
 	return within;
 }
 
-/* Each time by its even share of the tick. A tick finds the query of the last column. */
+/* Each part's time, relative to an even share of the tick. A tick finds the query of the last column. */
 static void print_phases(const char *load, enum mix mix, double seconds)
 {
 	static const int whats[] = { 0, 1, PROGRAM };

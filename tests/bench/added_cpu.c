@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much CPU time the profiler adds to a second of query time with both timers at 1 ms,
- * made up from its parts: what a sample costs, times the samples of a second.
+ * The CPU time that the profiler adds to a second of query time with both timers at 1 ms, computed from its
+ * parts: the cost of a sample times the samples of a second.
  *
  *   tools/bench added_cpu
  *
- * The parts come from the same query, whose work is always the same, run without timers,
- * with a bare timer whose handler does nothing, and sampled; at a short period, so that
- * what many signals cost stands out from what else runs on the machine. Each is the least
- * of many rounds, in turns. The samples of a second are counted at 1 ms.
+ * The parts come from one query with constant work. It runs without timers, with a bare timer whose handler
+ * does nothing, and sampled. The period is short, so that the cost of many signals stands out from other work
+ * on the machine. Each figure is the least of many alternating rounds. The samples of a second are counted at
+ * 1 ms.
  *
- * The signal itself is the kernel's: the timer's interrupt, the way into the handler and
- * back. In a virtual machine the interrupt, and each setting of the timer, leave the guest:
- * that alone can be ten times what a whole signal costs on bare metal. So there the
- * judgement stands on a signal that the thread sends itself: the same way into the handler
- * and back, with a system call in the interrupt's place. Both are printed.
+ * The signal itself belongs to the kernel: the timer's interrupt, the entry into the handler and the return.
+ * In a virtual machine the interrupt and each setting of the timer leave the guest. That alone can cost ten
+ * times a whole signal on bare metal. So the check there uses a signal that the thread sends itself, with a
+ * system call instead of the interrupt. Both are printed.
  */
 #include <signal.h>
 #include <sqlite3.h>
@@ -74,7 +73,7 @@ static int read_number(void *context, int count, char **values, char **names)
 	return 0;
 }
 
-/* All that was sampled is stored: reading the log sees to that. */
+/* Reading the log stores all samples first. */
 static double metric(const char *name)
 {
 	double value = 0;
@@ -113,7 +112,7 @@ static timer_t make_bare_timer(void)
 	return timer;
 }
 
-/* ns for a signal that comes without an interrupt. */
+/* ns for a signal without an interrupt. */
 static double send_signals(void)
 {
 	enum { SIGNALS = 2000 };

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of sampling, and how right it is, by the number of threads in queries: signals a
- * second, the profiler's CPU time, and how far the samples' sums lie from the truth, in
- * standard errors.
- * --check: ends with 1 where a bound of the budget does not hold.
+ * The cost and the accuracy of sampling by the number of threads in queries: signals a second, the profiler's
+ * CPU time, and the distance of the samples' sums from the truth, in standard errors. --check: ends with
+ * status 1 if a bound of the budget does not hold.
  *
  *   budget_bench [--threads 1,4,16] [--seconds 10] [--period US] [--seeds N] [--percent 2] [--used 60]
  * [--check]
  *
- * --used: CPU time of all queries, of one processor, in per cent. Where others keep the machine busy, 60 is
- * more than it has left, and threads wait for it between queries, too.
+ * --used: CPU time of all queries, in per cent of one processor. On a machine that others keep busy, 60 may
+ * be more than is left. Threads then wait for a processor between queries, too.
  *
- * --percent is query_profiler_max_overhead_percent. With 100 the number of threads alone holds the signals,
- * so they are as many with any number of them; with 2 the cost is the same. --check looks at both.
+ * --percent is query_profiler_max_overhead_percent. With 100, only the number of threads limits the signals,
+ * so their rate is the same for any number of threads. With 2, the cost is the same. --check tests both.
  *
- * All threads are in queries first, and the budget has two seconds to react; what begins cost is printed
- * apart (start_ms, of CPU time). Then figures are the means of slices, each with its standard error
- * from what the slices differ.
+ * First all threads are in queries, and the budget has two seconds to react. The cost of this beginning is
+ * printed separately (start_ms, CPU time). Then each figure is the mean of several slices, with the standard
+ * error that their differences give.
  *
- * due/s: the signals that would have come had each thread had a processor for each: on a busy machine one
- * signal stands for several points of its grid. cost_%: what the budget counts, of one processor: signals,
- * handlers, the flusher. us_each: the same by signals, of the threads and of the flusher.
- * beside_%: watching the queries, and looking at the budget. back_s: until the full rate is back, when all
+ * due/s: the signals that would have come if each thread had had its own processor. On a busy machine one
+ * signal stands for several points of its grid. cost_%: the cost that the budget counts, of one processor:
+ * signals, handlers, the flusher. us_each: the same per signal, of the threads and of the flusher. beside_%:
+ * watching the queries, and computing the budget. back_s: the time until the full rate is back after all
  * threads have ended.
  *
- * error_%: the standard error of all wall time, a minute. A sum of samples varies as that of as many
- * independent ones, at most. But the times in queries and between them add up to the time of the
- * threads, which their timers count to an interval: so it varies as the sum of the less of both, and of each
- * thread's last interval.
+ * error_%: the standard error of all wall time, for a minute. A sum of samples varies at most as much as a
+ * sum of equally many independent samples. But the times in queries and between them add up to the time of
+ * the threads, which their timers count to within an interval. So the sum varies only with the smaller of the
+ * two, and with each thread's last interval.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -48,18 +47,18 @@
 #define START_MOST_NS 30000000000ll /* for all threads to be in queries */
 #define SLICES 8
 
-#define BACK_MOST_NS 10000000000ll /* for the stretch to be 1 again, and what is looked for: */
+#define BACK_MOST_NS 10000000000ll /* for the stretch to be 1 again; the bound is */
 #define BACK_NS 2000000000ll
 
 /* query_profiler_max_threads by default. */
 #define FULL_RATE 16
 #define FLAT 1.3
 
-/* Below, the error of a sum is not known well enough. */
+/* With fewer samples, the error of a sum is not known well enough. */
 #define FEW_SAMPLES 12
 
-/* Ticks a second in which dd-trace-rb sampled all threads, as it published, before it took 16 of them at
- * random. */
+/* Ticks a second at which dd-trace-rb sampled all threads, as published, before it sampled only 16 random
+ * threads a tick. */
 static const struct {
 	int threads, ticks;
 } peer[] = { { 4, 391 }, { 16, 97 }, { 32, 50 }, { 64, 24 } };
@@ -79,7 +78,7 @@ struct row {
 	double z_all[2];            /* of all wall time, and of all CPU time */
 	double z[2][LOAD_TEXTS];    /* of each text's time on the wall clock, and of its CPU time */
 	double share_z[LOAD_TEXTS]; /* of its share of the wall clock */
-	int64_t unknown, dropped;   /* signals; samples, as the flusher was too slow */
+	int64_t unknown, dropped;   /* signals; samples, if the flusher was too slow */
 	bool flushed, few;          /* samples of CPU time */
 };
 
@@ -124,7 +123,7 @@ static double nearest(double to, double from, double until)
 	return to < from ? from : to > until ? until : to;
 }
 
-/* One number of the trace file, with what is ?1 and ?2 in it. */
+/* One number from the trace file. `first` and `second` are the parameters ?1 and ?2. */
 static double ask(const char *path, const char *sql, int64_t first, int64_t second)
 {
 	sqlite3_stmt *statement = NULL;
@@ -143,8 +142,8 @@ static double ask(const char *path, const char *sql, int64_t first, int64_t seco
 	return number;
 }
 
-/* The variance of where in its last interval each thread ends. That one may have no sample yet: then it is
- * about as long as new ones are. */
+/* The variance of the threads' ends, each within its last interval. An interval without a sample yet is about
+ * as long as new intervals are. */
 static double read_ends(const char *path, double newest_ns)
 {
 	return ask(path,
@@ -154,7 +153,7 @@ static double read_ends(const char *path, double newest_ns)
 	           (int64_t)newest_ns, 0);
 }
 
-/* Signals due a second in that time, by what they stood for and their intervals. */
+/* Signals due a second between the two times, from the weights of the samples and their intervals. */
 static double read_due(const char *path, int64_t from_ns, int64_t until_ns)
 {
 	return ask(path,
@@ -236,7 +235,7 @@ static void measure(struct row *row)
 	row->used = (own_cpu_s() - used) / took * 1e9;
 }
 
-/* Returns how long it took, in s. */
+/* Returns the duration in s. */
 static double await_full_rate(void)
 {
 	int64_t began = load_now_ns();
@@ -290,7 +289,7 @@ static void run(struct row *row, uint64_t seed)
 	compare(row, &truth, path);
 	row->due = read_due(path, ns_of(from), ns_of(until));
 	unlink(path);
-	/* A thread that only reads leaves them. */
+	/* A thread that only reads does not remove these files. */
 	size_t length = strlen(path);
 	for (int i = 0; i < 2; i++) {
 		snprintf(path + length, sizeof(path) - length, "%s", i ? "-shm" : "-wal");
@@ -298,7 +297,7 @@ static void run(struct row *row, uint64_t seed)
 	}
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static bool run_apart(struct row *row, uint64_t seed)
 {
 	int ends[2], status;
@@ -368,8 +367,8 @@ static void fail_if(bool wrong, const char *what)
 	failed |= wrong && check;
 }
 
-/* From the first number of threads on that has the full rate: what is due is the same, but where the cost
- * allows less; then the cost is the same. */
+/* `full` has the first number of threads with the full rate. The signals due are the same in each row, unless
+ * the budget allows fewer; then the cost is the same. */
 static void check_flat(const struct row *row, const struct row *full)
 {
 	double most = fmax(full->due, full->signals) * FLAT, least = full->due / FLAT;
@@ -414,7 +413,7 @@ static void add_squares(struct squares *squares, const struct row *row)
 	fail_if(most > 4, "a share is more than 4 standard errors from the truth");
 }
 
-/* A standard error that is right has squares of 1 on average, and one that is too wide less. */
+/* With a correct standard error the squares are 1 on average; with a wide one they are smaller. */
 static void check_squares(const struct squares *squares)
 {
 	double wall = squares->all[0] / seeds, cpu = squares->all[1] / seeds;
@@ -428,11 +427,11 @@ static void check_squares(const struct squares *squares)
 	       seeds);
 	fail_if(fmax(wall, cpu) > 1 + 4 * sqrt(2.0 / seeds), "the error of all time is too small");
 	fail_if(texts > 1 + 4 * sqrt(2.0 / seeds / LOAD_TEXTS), "the errors of the texts are too small");
-	/* Chance has one of twenty seeds outside in every fifth run, two in every fiftieth. */
+	/* By chance, one of twenty seeds is outside in every fifth run, and two seeds in every fiftieth. */
 	fail_if(squares->outside > 1 + seeds / 20, "shares");
 }
 
-/* All numbers of threads with all seeds; false: one could not be run. */
+/* Runs all numbers of threads with all seeds. Returns false if one of them could not run. */
 static bool pass(const char *numbers)
 {
 	struct row full = { .threads = 0 };

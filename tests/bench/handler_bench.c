@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a sample beyond its signal: the whole handler, from the signal to the
- * record in the ring, against a handler that does nothing.
+ * The cost of a sample without its signal: the whole handler, from the signal to the record in the ring,
+ * compared with a handler that does nothing.
  *
  *   tools/bench --all handler
  *
- * The thread sends the signal to itself, so no timer's interrupt is in the figures:
- * a timer's signal costs the kernel more, and the handler's share of it is less.
+ * The thread sends the signal to itself, so the figures contain no timer interrupt. A timer's signal costs
+ * the kernel more, and the handler's share of it is smaller.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static void drain(void)
 	}
 }
 
-/* Sends from one of two calls, so that a stack can change between two samples. */
+/* Sends from one of two calls, so that the stack can differ between two samples. */
 __attribute__((noinline)) static void send_here(int number)
 {
 	send(number);
@@ -144,7 +144,7 @@ static void *run_thread(void *argument)
 	thread = sampler_thread();
 	if (thread == NULL)
 		return argument;
-	/* A query of a long period, whose timers are not armed. */
+	/* A query with a long period, whose timers are not armed. */
 	thread->queries[0] = (struct query_tag){
 		.key = { 1, 2 },
 		.period_ns = { [TIMER_CPU] = 1000000, [TIMER_REAL] = 1000000 },

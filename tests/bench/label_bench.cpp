@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of labels: a call under one beside a direct call, an indirect one and a std::function;
- * and a thread pool whose micro-tasks count (Rockset's benchmark of DynamicLabel), with apply()
- * and without. Times are CPU time; in each row the least of several rounds, taken in turns.
+ * The cost of labels: a call under a label compared with a direct call, an indirect call and a std::function;
+ * and a thread pool whose micro-tasks count (Rockset's benchmark of DynamicLabel), with and without apply().
+ * Times are CPU time. In each row they are the least of several alternating rounds.
  *
  *   tools/bench --all label
  */
@@ -88,7 +88,7 @@ static void print_calls()
 	qp_labels_free(set);
 }
 
-/* A pool with one queue, as they are. */
+/* A pool with one queue, as pools usually are. */
 class pool
 {
       public:
@@ -106,7 +106,7 @@ class pool
 		}
 		changed_.notify_one();
 	}
-	/* All tasks have run. */
+	/* Returns after all tasks have run. */
 	void wait()
 	{
 		std::unique_lock<std::mutex> guard(lock_);
@@ -150,7 +150,7 @@ class pool
 #define BATCH 2000
 #define PAIRS 800
 
-/* CPU time a task. */
+/* CPU time per task. */
 static double run_batch(pool &workers, const queryprof::DynamicLabel *label)
 {
 	static std::atomic<uint64_t> count;
@@ -172,8 +172,8 @@ static double middle(std::vector<double> &values)
 	return values[values.size() / 2];
 }
 
-/* Pairs of batches, with and without, in turns. A batch is short, so that the two of a pair meet the same
- * machine, and there are many. The standard error is that of the median of 20 parts. */
+/* Alternates batches with and without labels. Batches are short and many, so that both of a pair meet the
+ * same machine. The standard error is the error of the median of 20 parts. */
 static void print_ratio(pool &workers, const char *name, const queryprof::DynamicLabel *label)
 {
 	std::vector<double> ratios, plains, parts;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost that finding the running opcode adds to unwinding the same stack: samples of SQLite's
- * statements, at whatever opcode a timer interrupts them, with it and without it, in turns.
+ * The cost that finding the running opcode adds to unwinding the same stack. Samples of SQLite's statements,
+ * at whatever opcode a timer interrupts them, alternate with and without it.
  *
  *   tools/bench --all opcode
  *
- * Hot is the least of short loops on one stack, the middle of all stacks. Behind the signal each
- * sample is taken once, as the library does, with its lines as cold as the signal and the program
- * leave them. Evicted: after more memory was written than the caches hold.
+ * Hot: the least of short loops on one stack, then the middle of all stacks. Behind the signal: each sample
+ * is taken once, as in the library, with its cache lines as cold as the signal and the program leave them.
+ * Evicted: the program has written more memory than the caches hold.
  */
 #include <signal.h>
-#define SQLITE_CORE /* its functions by their names */
+#define SQLITE_CORE /* finds its functions by their names */
 #include <sqlite3ext.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,11 @@
 #include "timers/threads.h"
 #include "sqlite/opcode/locations.h"
 
-#define PERIOD_NS 200000 /* of wall time: a CPU timer has the kernel's ticks only */
+#define PERIOD_NS 200000 /* of wall time, because a CPU timer fires only in the kernel's ticks */
 #define SAMPLES_MAX 40000
 #define ROUNDS 12
 #define HOT_EVERY                                                                                            \
-	51 /* this and the next are odd: so the next sample is one with it as often as one without */
+	51 /* this and the next are odd, so that the next sample finds the opcode in half of the cases */
 #define HOT_REPEATS 5
 #define HOT_CALLS 200
 #define EVICTED_EVERY 75
@@ -43,7 +43,7 @@ static uint64_t trace[STACK_FRAMES_MAX];
 static char *evict_memory;
 static long samples;
 
-/* Without and with it. */
+/* Times without and with finding the opcode. */
 struct pair {
 	const char *name;
 	double ns[2][SAMPLES_MAX];
@@ -88,7 +88,7 @@ static void measure_evicted(const void *ucontext)
 	for (int finds = 0; finds < 2; finds++) {
 		for (size_t i = 0; i < EVICT_BYTES; i += 64)
 			evict_memory[i]++;
-		(long)now_ns(); /* the clock's own code is not what is measured */
+		(long)now_ns(); /* loads the clock's own code before the measurement */
 		const long start = (long)now_ns();
 		take(ucontext, finds);
 		add(&evicted, finds, (double)((long)now_ns() - start));
@@ -149,7 +149,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The mean of the middle half: as little moved by a busy machine as the median, and finer. */
+/* The mean of the middle half: a busy machine moves it as little as the median, and it is finer. */
 static double middle(struct pair *pair, bool finds)
 {
 	const size_t count = pair->count[finds], from = count / 4, used = count - 2 * from;
@@ -169,7 +169,7 @@ static void print(struct pair *pair)
 	       without, with - without, with / without);
 }
 
-/* SQLite hands its routines to extensions: calls through them are not the library's. */
+/* SQLite passes its routines to extensions. Calls through them bypass the library's wrappers. */
 static int take_routines(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db, (void)error;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of spans, beside other ways to record them, all in this process:
+ * The cost of spans, compared with other ways to record them, all in this process:
  *
  *   span_bench                  a pair of begin and end; a loop, and the engine of tests/engine, with
  *                               5 spans a request of 10 us
- *   span_bench THREADS SPANS [TRACE]   so many threads with SPANS spans each, TRACE of them a
- *                               trace (all): what arrives, in which order, the file's bytes and
- *                               the flusher's CPU time a span
+ *   span_bench THREADS SPANS [TRACE]   THREADS threads with SPANS spans each, TRACE of them in a
+ *                               trace (default: all): how many arrive, in which order, the file's
+ *                               bytes and the flusher's CPU time a span
  *
- * The others' ways are theirs as far as the recording thread goes, without what they do later.
- * fastrace: a vector of the thread's with a line of spans, begin pushes one and remembers the
- * parent, end fills it in. Tracy: begin and end are an item each, 32 bytes with the address of
- * the source location, in the thread's queue. Times are the least of many rounds, in turns, so
- * that other work on the machine counts less.
+ * The other ways include the recording thread's work only, not the later processing. fastrace: each thread
+ * has a vector with a line for each span; begin appends a line and remembers the parent, end completes it.
+ * Tracy: begin and end append one item each to the thread's queue, 32 bytes with the address of the source
+ * location. Times are the least of many alternating rounds, so that other work on the machine counts less.
  */
 #include <pthread.h>
 #include <queryprof.h>
@@ -29,7 +28,7 @@
 #include "../lib/clock.h"
 #include "engine.h"
 
-#define PAIRS 500u /* of a round: what fits into a thread's array, and into the cache */
+#define PAIRS 500u /* of a round: as many as fit into a thread's array, and into the cache */
 #define ROUNDS 4000
 
 #if defined(__x86_64__)
@@ -193,7 +192,7 @@ static void compare_ways(void)
 	};
 	double ns[sizeof(ways) / sizeof(*ways)];
 
-	/* Kept none: what is measured is the thread's part. */
+	/* Keeps no trace, because only the thread's part is measured. */
 	qp_set(NULL, "trace_keep", "slow");
 	qp_set(NULL, "trace_keep_min_duration_ns", "3600s");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -300,7 +299,7 @@ static double request_ns(void (*request)(void))
 
 #define PROGRAMS_MAX 5
 
-/* The first one is what the others are compared with; `resize` follows its loops. */
+/* The first is the baseline of the others; `resize` follows its loops. */
 static void compare_programs(const struct program *programs, int count, void (*resize)(void))
 {
 	void (*plain)(void) = programs[0].request;

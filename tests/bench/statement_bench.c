@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of the library for a host per statement and per row: the same loops in a process
- * that has not loaded it, in one that has, with both timers off and on, and in one that
- * is recorded with both timers off.
+ * The library's cost to a host per statement and per row. The same loops run in a process that has not loaded
+ * the library, in one that has, with both timers off and on, and in one that is recorded with both timers
+ * off.
  *
- * The first query that is sampled brings a thread, which writes the trace file. In a
- * program that has had only one, glibc's mutexes then begin to use atomic instructions,
- * for good: "with a thread" is the same program with an idle thread of its own, and the
- * measure of what comes below it.
+ * The first sampled query starts a thread, which writes the trace file. In a program that was single-threaded
+ * before, glibc's mutexes then permanently use atomic instructions. "with a thread" is the same program with
+ * an idle thread of its own; it is the baseline of the lines below it.
  *
  *   tools/bench --all statement
  *
- * It is given the library and the command, so the same program measures those of another build.
+ * The library and the command are arguments, so the same program can measure another build.
  *
- * Timers that are turned off stop at their next signals, which find no query, and what
- * was written before has to be taken out of the caches again: some 50 us once, which
- * would be a twentieth of a short round. So each mode has a round of all loops that does
- * not count.
+ * Timers that are turned off stop at their next signals, which find no query, and the caches still hold
+ * earlier writes. This costs some 50 us once, which would be a twentieth of a short round. So each mode has a
+ * round of all loops that does not count.
  *
- * Two processes differ by some percent by where their memory happens to lie, so each is
- * started many times. Within one start the loops take turns, and the least of many short
- * rounds counts: what else runs on the machine only ever adds. The figure is the median
- * over the starts, with the quartiles, of the ratios; "not loaded, again" shows what two
- * processes differ by that are the same.
+ * Two equal processes differ by some percent, depending on their memory's addresses, so each is started many
+ * times. Within one start the loops alternate, and the least of many short rounds counts, because other work
+ * on the machine only ever adds time. The figure is the median of the ratios over all starts, with the
+ * quartiles. "not loaded, again" shows the difference between two equal processes.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -152,8 +149,8 @@ static const struct {
 	  LOADED },
 };
 
-/* The hooks are the process's: what it cost before them is measured in a process
- * that has not loaded the library, one round at a time. */
+/* The hooks affect the whole process. So a process without the library measures the cost before them, one
+ * round at a time. */
 static void *wait_for_ever(void *context)
 {
 	for (;;)
@@ -161,8 +158,8 @@ static void *wait_for_ever(void *context)
 	return context;
 }
 
-/* `gap`: bytes before everything else in the heap. Where in a page SQLite's structs lie makes up to a fifth
- * of a loop's time, and depends on the length of the library's path. */
+/* `gap`: bytes before everything else in the heap. The place of SQLite's structs within a page changes a
+ * loop's time by up to a fifth, and depends on the length of the library's path. */
 static int serve(int gap, const char *library)
 {
 	pthread_t thread;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flusher's speed, beside a plain one-row-per-sample table in the same run:
- * samples a second from ring to file, CPU a sample, bytes a sample.
+ * The flusher's speed, compared with a plain one-row-per-sample table in the same run: samples a second from
+ * ring to file, CPU time per sample, bytes per sample.
  *
- * The producer writes the ring as fast as the flusher empties it, with stacks of 30
- * frames out of 2,500, skewed as real ones are, and a query for every 1,000 samples.
+ * The producer fills the ring as fast as the flusher empties it, with stacks of 30 frames out of 2,500, as
+ * skewed as real ones, and one query per 1,000 samples.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static void execute(sqlite3 *db, const char *sql)
 	}
 }
 
-/* The simplest way: the stack in every row. */
+/* The simplest format: each row contains the stack. */
 static struct result run_plain(size_t count)
 {
 	char *path = in_folder("plain.db");

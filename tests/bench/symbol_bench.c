@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a name, beside the named alternatives: elfutils' libdwfl, which profilers
- * ask (in this process, with all that it looks for by itself), and addr2line, which
- * people run. The libraries are libsqlite3 and libc. Measured are the first name, of an exported
- * function and of one that has no symbol in the library itself; a name that is known. The budgets:
- * 50 ms for the first, 1 M a second warm.
+ * The cost of a name, compared with elfutils' libdwfl, which profilers use (in this process, including its
+ * own search for modules), and addr2line, which people run. The libraries are libsqlite3 and libc. The
+ * program measures the first name of an exported function, the first name of a function without a symbol in
+ * the library itself, and a known name. The budgets: 50 ms for the first name, 1 M names a second warm.
  *
- * Times are CPU times: other work on the machine then counts less. libdwfl finds the
- * nearest symbol also where that one does not reach; such addresses are not counted as
- * named.
+ * Times are CPU times, so other work on the machine counts less. libdwfl finds the nearest symbol even if
+ * that symbol does not reach the address; such addresses do not count as named.
  */
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
@@ -29,7 +27,7 @@
 #include "symbol/symbol.h"
 
 #define CALLS 1000000
-#define CALLS_OF_DWFL 1000 /* it goes through all symbols at each */
+#define CALLS_OF_DWFL 1000 /* each call goes through all symbols */
 
 static struct library {
 	const char *name;           /* as dlopen takes it */
@@ -42,7 +40,7 @@ static struct library {
 	          { .name = LIBC_SO, .exported = "qsort" } };
 #define LIBRARIES (sizeof(libraries) / sizeof(libraries[0]))
 
-/* An address space of these two, as quick as it can be: what is measured is ours. */
+/* An address space of these two modules, as fast as possible, so that the library's own work is measured. */
 static const struct module *locate(const struct address_space *space, uint64_t address)
 {
 	(void)space;
@@ -87,7 +85,7 @@ static uint64_t find_library(struct library *library)
 	return text ? (uint64_t)(uintptr_t)dlsym(handle, library->exported) : 0;
 }
 
-/* Addresses all over the library's code, in no order. */
+/* Addresses all over the library's code, in random order. */
 static uint64_t next_address(const struct library *library, uint64_t *random)
 {
 	*random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -115,7 +113,7 @@ static void measure_ours(const struct library *library, uint64_t exported)
 	uint64_t random = 1;
 	struct symbol_object object = { .path = library->path, .build_id = library->build_id };
 	start = now_ms();
-	free(address_symbol(&space, library->base + library->first)); /* the start-up code has none */
+	free(address_symbol(&space, library->base + library->first)); /* the start-up code has no symbol */
 	printf("  %-28s %8.1f ms\n", "first without a symbol", now_ms() - start);
 	const char *file;
 	int line;

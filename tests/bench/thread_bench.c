@@ -51,7 +51,7 @@ static double cpu_of_threads(void *(*start)(void *))
 	return (cpu_us() - from) / THREADS;
 }
 
-/* The first query of the process is no thread's. */
+/* The main thread runs the process's first query, so no measured thread pays for it. */
 static int once(void)
 {
 	if (sqlite3_open(":memory:", &db))

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a frame: this unwinder and others over the same stacks, inside a
- * handler, in one process. Ratios travel from machine to machine, times do not; see
- * README.md beside this file for what a run printed and for how to read it.
+ * The cost of a frame: this unwinder and others over the same stacks, inside a handler, in one process.
+ * Absolute times depend on the machine, so compare ratios. README.md in this folder shows a run's output and
+ * explains how to read it.
  *
  *   tools/bench --all unwind
  *
- * `unwind_bench --check` ends with status 1 when a budget is missed, with 77 when one
- * could not be measured.
+ * `unwind_bench --check` ends with status 1 if a budget is missed, and with 77 if one could not be measured.
  */
 #include <execinfo.h>
 #include <pthread.h>
@@ -41,8 +40,8 @@ static struct figures *measured;
 static char *evict_memory;
 static volatile int sink;
 
-/* The least of many short runs, taken in turns: whatever else the machine does
- * falls on all of them, and on the least of none. */
+/* The least of many short runs that alternate. Other work on the machine disturbs all of them, but hardly the
+ * least. */
 static void measure_hot(const void *context)
 {
 	for (int i = 0; i < PEERS; i++)
@@ -87,7 +86,7 @@ static void measure_evicted(const void *context)
 			if (peers[i].walk == NULL)
 				continue;
 			evict();
-			now_ns(); /* the clock's own code is not what is measured */
+			now_ns(); /* loads the clock's own code before the measurement */
 			const uint64_t start = now_ns();
 			const int frames = peers[i].walk(context);
 			each[i][round] = (double)(now_ns() - start) / frames;
@@ -178,7 +177,7 @@ static struct {
 };
 #define STACKS (sizeof(stacks) / sizeof(stacks[0]))
 
-/* A thread, as its stack ends after few frames of the C library's. */
+/* A thread whose stack ends after a few frames of the C library. */
 static void *run(void *database)
 {
 	peer_stack = thread_stack();
@@ -191,7 +190,7 @@ static void *run(void *database)
 
 /* --- what comes out ------------------------------------------------------------------ */
 
-/* `framed` is the stack on which a frame-pointer walk gets to the end. */
+/* `framed` is the stack on which a frame-pointer walk reaches the end. */
 static void print_stack(const char *name, const struct figures *figures, const struct figures *framed)
 {
 	printf("%s\n  %-24s %6s  %18s  %18s\n", name, "", "frames", "hot, ns/frame", "evicted, ns/frame");
@@ -249,8 +248,8 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	sqlite3 *database;
 
-	/* glibc loads libgcc at its first backtrace(). A module that comes while the walks run
-	 * would put the rule cache out of use: only a flusher publishes the new map. */
+	/* glibc loads libgcc at its first backtrace(). A module loaded during the walks would disable the
+	 * rule cache, because only a flusher publishes the new map. */
 	backtrace((void *[1]){ NULL }, 1);
 	evict_memory = malloc(EVICT_BYTES);
 	if (evict_memory == NULL || sqlite3_open(":memory:", &database) != SQLITE_OK ||
@@ -260,8 +259,8 @@ int main(int argc, char **argv)
 	pthread_create(&thread, NULL, run, database);
 	pthread_join(thread, NULL);
 	for (size_t i = 0; i < STACKS; i++) {
-		/* SQLite is not built with frame pointers: what such a build would cost
-		 * is taken from the shortest of the other stacks. */
+		/* SQLite is not built with frame pointers. The cost of such a build is taken from the
+		 * shortest of the other stacks. */
 		const struct figures *framed = &stacks[stacks[i].dive == dive ? i : 0].figures;
 		print_stack(stacks[i].name, &stacks[i].figures, framed);
 		print_budgets(&stacks[i].figures, framed);

@@ -20,12 +20,12 @@ struct unwind_memo *peer_memo;
 static uint64_t trace[STACK_FRAMES_MAX];
 static void *addresses[STACK_FRAMES_MAX];
 
-static struct code_map *without_cache; /* the current map, but without rules */
+static struct code_map *without_cache; /* the current map without its rules */
 static int (*nongnu_backtrace)(void **, int);
 static int (*gperftools_trace)(void **, int, int, const void *);
 static int (*llvm_walk)(const void *, uint64_t *, int);
 
-/* Code built with frame pointers only; ends where the C library's begins. */
+/* Works in code built with frame pointers only, and ends at the C library's frames. */
 static int walk_frame_pointers(const void *context)
 {
 	const ucontext_t *at = context;
@@ -56,7 +56,7 @@ static int walk_memo(const void *context)
 	return unwind_addresses(context, &peer_stack, peer_memo, trace, STACK_FRAMES_MAX).depth;
 }
 
-/* Every frame goes through the parser, as at its first sight. */
+/* Each frame is parsed, as if it were seen for the first time. */
 static int walk_miss(const void *context)
 {
 	const struct code_map *map = code_map_current();

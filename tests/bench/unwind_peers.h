@@ -39,10 +39,10 @@ extern struct peer peers[PEERS];
 extern struct unwind_stack peer_stack;
 extern struct unwind_memo *peer_memo;
 
-/* Opens the others. False: there is no memory for ours. */
+/* Opens the other unwinders. False: there is no memory for the library's unwinder. */
 bool peers_open(const char *llvm_module);
 
-/* Once all code is mapped and modules_init() or modules_refresh() has seen it. */
+/* Call it when all code is mapped and modules_init() or modules_refresh() has seen it. */
 bool peers_see_modules(void);
 
 #endif

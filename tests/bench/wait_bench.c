@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a hooked call that does not wait, outside of queries and inside of one. The process has a
- * second thread, because libc's mutexes are cheaper without one. Each short round of hooked calls alternates
- * with a round of libc's own functions, which were looked up before queryprof was loaded.
+ * The cost of a hooked call that does not wait, outside and inside of a query. The process has a second
+ * thread, because libc's mutexes are cheaper without one. Each short round of hooked calls alternates with a
+ * round of libc's own functions, whose addresses the program read before queryprof was loaded.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -156,7 +156,7 @@ int main(void)
 		return 1;
 	}
 	hooked = (struct functions){ pread, pwrite, close, pthread_mutex_lock, syscall };
-	/* The clock of waits has been measured by then. */
+	/* These queries last until the library has measured its clock for waits. */
 	for (double start = (double)now_ns(); (double)now_ns() - start < CLOCK_NS;)
 		if (ask(db, KINDS - 1))
 			return 1;
