@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Do samples say what clocks and counters say? Figures with their standard errors; their bounds are
- * the pass mark.
+ * Do samples agree with clocks and counters? Prints figures with their standard errors; bounds decide whether
+ * they pass.
  *
  *   accuracy [--seconds 10] [--threads 1,8,64] [--periods 0.2,1,3,4,10,25] [--loads quiet,contended]
  *     [--parts sums,splits]
  *
- * sums: each thread computes in queries for so many seconds. The sums of their CPU samples,
- * against the thread's CPU clock at their ends: within 1 %, or three standard errors where that is
- * more. The ledger must be exact: no sample lost, each signal with its outcome, and the same sum in
- * trace_log and in query_log.
+ * sums: each thread computes in queries for that many seconds. The test compares the sums of their CPU
+ * samples with the thread's CPU clock at their ends. They must agree within 1 % or three standard errors,
+ * whichever is more. The ledger must be exact: no sample is lost, each signal has its outcome, and trace_log
+ * and query_log have the same sum.
  *
- * splits: two threads run three statements by known shares, and each of them divides its time by
- * known parts among three functions of this program. The shares in the samples, against the work
- * that was done: within 1 % of the whole, or three and a half standard errors.
+ * splits: two threads run three statements with known shares. Each statement divides its time in known parts
+ * among three functions of this program. The shares of the samples must agree with the work done, within 1 %
+ * of the whole or three and a half standard errors.
  *
- * `contended`: two computing processes for each processor beside the program.
+ * `contended`: in addition, two computing processes for each processor.
  *
- * The kernel expires a CPU timer in its tick only. Samples of a query in the middle of a thread's
- * life come as late at the beginning as at the end, so sums have no bias; a period, or a tick where
- * that is longer, is what either end may be off. That is the error of a sum in theory. Each thread
- * runs its query as some, one behind the other, and where these differ by more the larger error
- * counts: on a busy machine a thread meets ticks more seldom. Before what is measured a thread runs another
- * query, so that its timer is in the middle, too. A share has the error of a draw at each tick, or that by
- * which PARTS parts differ.
+ * The kernel expires a CPU timer only in its tick. In the middle of a thread's life, a query's samples come
+ * as late at the beginning as at the end, so sums have no bias. Either end may be off by a period, or by a
+ * tick if a tick is longer. That is the theoretical error of a sum. Each thread divides its time into several
+ * queries, one after the other. If their differences show a larger error, that error counts, because on a
+ * busy machine a thread meets fewer ticks. A thread runs another query before the measured ones, so that its
+ * timer is in the middle, too. The error of a share is the error of a draw at each tick, or the error that
+ * the differences of PARTS parts show.
  *
- * By chance one figure of 370 is further away than three errors. Lines with such a figure are measured
- * again, and are wrong when they are so ROUNDS times; an inexact ledger is wrong at once.
+ * By chance one figure of 370 is further away than three errors. Lines with such a figure are measured again,
+ * and fail if they are wrong ROUNDS times. An inexact ledger fails immediately.
  */
 #include <math.h>
 #include <pthread.h>
@@ -91,7 +91,8 @@ enum { FUNCTIONS = 3 };
 
 static volatile int last_function;
 
-/* The store behind the call keeps a frame for each, and the functions different. */
+/* Assigns `last_function` after the call, so that the function keeps a frame and differs from the other
+ * ones. */
 #define FUNCTION(name, number)                                                                               \
 	__attribute__((noinline)) void name(uint64_t rounds);                                                \
 	__attribute__((noinline)) void name(uint64_t rounds)                                                 \
@@ -113,7 +114,7 @@ static void sql_work(sqlite3_context *context, int count, sqlite3_value **values
 	sqlite3_result_int(context, 0);
 }
 
-/* What a query of `sums` waits for. */
+/* A query of `sums` waits for this number. */
 static atomic_int turn;
 
 static void sql_going(sqlite3_context *context, int count, sqlite3_value **values)
@@ -128,7 +129,7 @@ static sqlite3 *open_connection(void)
 
 	must(NULL, sqlite3_open(":memory:", &db), "open");
 	must_load(db, QUERYPROF_LIBRARY);
-	/* Each run has its row, however little of a processor its thread got. */
+	/* Each run gets a row, even if its thread got little CPU time. */
 	exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	must(db, sqlite3_create_function(db, "work", 2, SQLITE_UTF8, NULL, sql_work, NULL, NULL), "work");
 	must(db, sqlite3_create_function(db, "going", 1, SQLITE_UTF8, NULL, sql_going, NULL, NULL), "going");
@@ -159,7 +160,7 @@ static int64_t number_of(const char *sql)
 	return number;
 }
 
-/* While no thread is in a query: signals of idle threads still come, so one reading may see a
+/* Call it while no thread is in a query. Signals of idle threads still come, so a single reading may see a
  * signal between its two counters. */
 static bool is_ledger_exact(void)
 {
@@ -190,7 +191,7 @@ static struct measured {
 
 static atomic_int ready;
 
-/* SQLite's interpreter works until the turn comes. */
+/* SQLite's interpreter works until `turn` is reached. */
 static void run_until(sqlite3 *db, int until, const char *id, double *clock_ns)
 {
 	sqlite3_stmt *stmt;
@@ -226,7 +227,7 @@ static void *compute(void *context)
 	return NULL;
 }
 
-/* In query_log and in trace_log. */
+/* Compares query_log with trace_log. */
 static bool read_sums(int cell, int runs, double period_ns)
 {
 	char sql[400];
@@ -269,8 +270,8 @@ static bool judge_sums(const char *load, int count, int queries, double period_n
 		squares += pow(measured[i / queries].sampled_ns[i % queries] -
 		                       measured[i / queries].clock_ns[i % queries] - mean,
 		               2);
-	/* Each thread has two ends that count, as each query has: between two of its queries one
-	 * has what the other lacks. An end is an even draw of its length. */
+	/* Two ends count for each thread, and two for each query, because between two queries one gets the
+	 * part that the other lacks. An end is evenly distributed over its length. */
 	double error = sqrt(count * fmax(squares / (runs - 1), end_ns * end_ns / 6)) / exact;
 	double off = fabs(sampled / exact - 1), bound = fmax(SUM_BOUND, SUM_ERRORS * error);
 	printf("%-9s %3d threads %5.1f ms  %6.2f s  %.4f +- %.4f  1 +- %.3f%s\n", load, count,
@@ -296,7 +297,7 @@ static bool measure_sum(const char *load, int count, double period_ns, bool *led
 	}
 	while (atomic_load(&ready) < count)
 		pause_s(0.01);
-	/* Some ticks of each. */
+	/* Some ticks for each thread. */
 	pause_s(0.1 + 0.015 * count);
 	for (int q = 0; q < queries; q++) {
 		atomic_store(&turn, 1 + q);
@@ -313,7 +314,7 @@ static bool measure_sum(const char *load, int count, double period_ns, bool *led
 
 enum { TEXTS = 3, PARTS = 20, WORKERS = 2 };
 
-/* Queries of a text: how many of ten, how long on average, and the tenths of its functions. */
+/* The queries of a text: how many of ten, their average duration, and the tenths of the functions. */
 static const struct text {
 	int often;
 	double ns;
@@ -345,7 +346,7 @@ static void *divide(void *context)
 			         part, t);
 			stmts[t] = prepare(db, sql);
 		}
-		/* By work, not by a clock: reading one would decide where the next tick falls. */
+		/* Ends by the work done, because reading a clock would decide where the next tick falls. */
 		for (double left = options.seconds * 1e9 / PARTS; left > 0;) {
 			int which = rand_r(&state) % 10, t = which < 5 ? 0 : which < 8 ? 1 : 2;
 			double ns = texts[t].ns * (0.5 + (double)rand_r(&state) / RAND_MAX);
@@ -365,7 +366,7 @@ static void *divide(void *context)
 	return NULL;
 }
 
-/* By part: what was sampled in, and of the work done, `which` and all. */
+/* By part: samples and work, of the item and of everything it belongs to. */
 struct share {
 	double sampled[PARTS], sampled_all[PARTS], done[PARTS], done_all[PARTS];
 };
@@ -400,7 +401,7 @@ static bool judge_share(const char *load, const char *what, const struct share *
 static bool measure_splits(const char *load, double period_ns, bool *ledger)
 {
 	static struct split workers[WORKERS];
-	static double seen[PARTS][TEXTS][FUNCTIONS + 1]; /* the last one: in none of them */
+	static double seen[PARTS][TEXTS][FUNCTIONS + 1]; /* the last: in none of the functions */
 	static struct share share;
 	bool within = true;
 	sqlite3_stmt *stmt;
@@ -436,7 +437,7 @@ static bool measure_splits(const char *load, double period_ns, bool *ledger)
 	*ledger &= is_ledger_exact();
 
 	for (int t = 0; t < TEXTS; t++) {
-		for (int f = -1; f < FUNCTIONS; f++) { /* -1: the statement among all of them */
+		for (int f = -1; f < FUNCTIONS; f++) { /* -1: the statement's share of all */
 			memset(&share, 0, sizeof(share));
 			for (int p = 0; p < PARTS; p++)
 				for (int w = 0; w < WORKERS; w++)
