@@ -20,7 +20,7 @@ static const uint64_t first_offset = 1795000000ull * NS_PER_S;
 static uint64_t now_ns, wall_offset;
 static unsigned readings, switch_at, switches;
 
-/* A reading takes its time, and some are interrupted before they are made. */
+/* Each reading takes time, and some are interrupted before the clock is read. */
 static int fake_clock(clockid_t clock, struct timespec *time)
 {
 	if (readings >= switch_at && readings < switch_at + switches)
@@ -51,7 +51,7 @@ static void is_told_despite_switches(void **unused)
 		}
 }
 
-/* Somebody sets the wall clock. */
+/* Simulates that somebody sets the wall clock. */
 static void follows_the_wall_clock(void **unused)
 {
 	(void)unused;
@@ -64,7 +64,7 @@ static void follows_the_wall_clock(void **unused)
 	}
 }
 
-/* One reading of each where nothing has changed. */
+/* One reading of each clock suffices if nothing has changed. */
 static void is_read_once(void **unused)
 {
 	(void)unused;

@@ -106,7 +106,7 @@ static void index_gives_each_key_an_item(void **state)
 	index_free(&index);
 }
 
-/* Also where the tally grows among them, and where one key is there more than once. */
+/* The tally grows during these calls, and some keys occur more than once. */
 static void tally_finds_rows_of_many_keys(void **state)
 {
 	struct tally tally = { .keys = 2, .width = 3 };

@@ -18,7 +18,7 @@
 
 static char folder[] = "/tmp/base_debug.XXXXXX";
 
-/* A line is no cancellation point. */
+/* Writing a line is not a cancellation point. */
 static void *log_cancelled(void *argument)
 {
 	pthread_cancel(pthread_self());
@@ -26,7 +26,7 @@ static void *log_cancelled(void *argument)
 	return argument;
 }
 
-/* The child: logs under two topics, and prints what is wrong. */
+/* The child: logs under two topics, and prints errors. */
 static int log_something(void)
 {
 	pthread_t thread;
@@ -70,7 +70,7 @@ static const char *run(const char *topics, const char *file)
 	return said;
 }
 
-/* How many lines of the logs have the text. */
+/* Counts the lines of the logs that contain the text. */
 static int count_lines(const char *text)
 {
 	char command[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fast clock agrees with the kernel's, before and after its calibration.
+ * The fast clock agrees with the kernel's clock, before and after its calibration.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "base/fast_clock.h"
 
 #define LASTS_NS 100000000ull
-#define CLOSE_NS 2000 /* what two readings of one moment may differ by */
+#define CLOSE_NS 2000 /* the most that two readings of one moment may differ */
 
 static void is_the_kernels(void **state)
 {
@@ -30,7 +30,7 @@ static void is_the_kernels(void **state)
 	}
 }
 
-/* A counter that does not go with the kernel's clock is not used any more. */
+/* The library stops using a counter that deviates from the kernel's clock. */
 static void goes_astray(void **state)
 {
 	struct fast_clock clock = { .ns = 0 };
@@ -41,8 +41,8 @@ static void goes_astray(void **state)
 	if (!scale)
 		skip();
 	fast_clock_compare(&clock);
-	/* A thread that starves between two comparisons learns nothing from them. A rate that is still
-	 * a rough one is measured once more, which mends it. */
+	/* A thread that starves between two comparisons cannot use them. A rough rate is measured once more,
+	 * which corrects it. */
 	for (; scale && clock_ns(CLOCK_MONOTONIC) - start < 60000000000ull;
 	     scale = __atomic_load_n(&fast_clock_scale, __ATOMIC_RELAXED)) {
 		if (scale != wrong) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fast clock on a simulated processor whose cores have different counters, or counters that do not run at
- * one rate.
+ * The fast clock on a simulated processor whose cores have different counters, or counters with different
+ * rates.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,14 +30,15 @@ static const char *sources;
 #define TICKS_OF_NS 2
 #define SECOND 1000000000ll
 
-/* Counters that differ by less than a reading is good for, and by hours. */
+/* Counters that differ by less than a reading's precision, and by hours. */
 static const int64_t skews[CORES] = { 0, 300000, 700000, 7200 * SECOND };
 static uint32_t core;
 static bool is_steady = true;
 
-/* What the thread reads moves it: the worst moment. 0: it stays. */
+/* The number of readings after which the thread moves to another core, which is the worst moment. 0: it
+ * stays. */
 static unsigned move_after;
-static bool is_visit; /* it goes back to the first core when it has read the counter */
+static bool is_visit; /* the thread returns to the first core after it has read the counter */
 
 static uint64_t fake_ticks(void)
 {
@@ -70,13 +71,13 @@ static int new_process(void **unused)
 	core = 0;
 	move_after = 0;
 	is_steady = true;
-	sources = "/nowhere"; /* as where a sandbox hides it */
+	sources = "/nowhere"; /* as in a sandbox that hides it */
 	return 0;
 }
 
 #define CLOSE_NS 1000
 
-/* Readings that nothing interrupted are the kernel's time, whatever core it is; none goes back. */
+/* Uninterrupted readings agree with the kernel's time on any core. No reading goes back. */
 static void read_for(struct fast_clock *clock, uint64_t ns, unsigned stay)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), newest = 0, readings = 0, after = start;
@@ -96,7 +97,7 @@ static void read_for(struct fast_clock *clock, uint64_t ns, unsigned stay)
 	}
 }
 
-/* Until the rate is measured; the thread may lose its processor for long. */
+/* Reads until the rate is measured. The thread may lose its processor for a long time. */
 static void read_until_measured(struct fast_clock *clock, unsigned stay)
 {
 	uint64_t limit = clock_ns(CLOCK_MONOTONIC) + 60 * SECOND;
@@ -118,7 +119,7 @@ static void cores_are_corrected(void **unused)
 	assert_in_range(fast_clock_scale, (1ull << 31) / 1000 * 999, (1ull << 31) / 1000 * 1001);
 }
 
-/* Moved between the readings of which a reading is made. */
+/* The thread moves between the steps of one reading. */
 static void moves_at_any_moment(void **unused)
 {
 	struct fast_clock clock = { .ns = 0 };
@@ -144,7 +145,7 @@ static void moves_at_any_moment(void **unused)
 	assert_string_equal(fast_clock_source(), "the processor's counter");
 }
 
-/* While the rate is measured, too: it is no cores' difference. */
+/* The thread also moves while the rate is measured. The rate must not contain the cores' difference. */
 static void may_begin_on_any_core(void **unused)
 {
 	struct fast_clock clock = { .ns = 0 };
@@ -154,7 +155,7 @@ static void may_begin_on_any_core(void **unused)
 	assert_in_range(fast_clock_scale, (1ull << 31) / 1000 * 999, (1ull << 31) / 1000 * 1001);
 }
 
-/* The core on which it began is never seen again. */
+/* The thread never returns to its first core. */
 static void may_leave_the_first_core(void **unused)
 {
 	struct fast_clock clock = { .ns = 0 };
@@ -177,7 +178,7 @@ static void falls_back_without_an_invariant_counter(void **unused)
 	assert_non_null(strstr(fast_clock_source(), "does not run at one rate"));
 }
 
-/* The kernel's list is a file that the test makes. */
+/* The test writes the kernel's list to a file of its own. */
 static void goes_by_the_kernels_word(void **unused)
 {
 	static const struct {
@@ -212,7 +213,8 @@ static void goes_by_the_kernels_word(void **unused)
 	assert_non_null(strstr(fast_clock_source(), "does not trust"));
 }
 
-/* The comparison that would have shown it was interrupted, and the times that were returned are ahead. */
+/* An interruption prevents the comparison that would detect the fast counter, so the times returned are
+ * ahead. */
 static void a_fast_counter_is_noticed_late(void **unused)
 {
 	struct fast_clock clock = { .ns = 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON: our own output can be read again, and foreign input is read or refused.
+ * JSON: the library can read its own output again, and reads or refuses foreign input.
  */
 #include "base/json.h"
 
@@ -15,7 +15,7 @@
 
 #define BAD "\xef\xbf\xbd"
 
-/* Controls, a bidirectional override, bytes that are no character, and whole ones. */
+/* Control characters, a bidirectional override, bytes that do not form a character, and whole characters. */
 static const char odd[] = "a\"\\\n<\x7f\xc3\xa4\xe2\x80\xae\xff\xed\xa0\x80\xf0\x9f\x98\x80\xe2\x82";
 static const char odd_json[] = "a\\\"\\\\\\u000a<\\u007f\xc3\xa4\\u202e\\ufffd\\ufffd\\ufffd\\ufffd"
 			       "\xf0\x9f\x98\x80\\ufffd\\ufffd";
@@ -32,7 +32,7 @@ static void texts_are_written(void **state)
 	snprintf(expected, sizeof(expected), "%s\"\\u003c\"", odd_json);
 	assert_string_equal(written, expected);
 
-	/* The zero, which is in the size here, is no character. */
+	/* The size includes the zero here, which is not a valid character. */
 	*json_put_text(put, odd, sizeof(odd)) = 0;
 	snprintf(expected, sizeof(expected), "\"%s\\ufffd\"", odd_json);
 	assert_string_equal(put, expected);
@@ -51,7 +51,7 @@ static void made_json_stays(void **state)
 	assert_string_equal(written, "{\"a\":\"\\n\\u202e\\ufffd\"}");
 }
 
-/* The text's meaning, NULL: none. The sanitizer watches the ends of both. */
+/* `expected` is the decoded text; NULL: the text is refused. The sanitizer watches the ends of both. */
 static void check_text(const char *json, const char *expected)
 {
 	char *copy = strdup(json), *room = malloc(strlen(json) + 1), *end = room;
@@ -77,7 +77,7 @@ static void texts_are_read(void **state)
 	check_text("\"\\b\\f\\n\\r\\t\\/\\\\\\\"\"", "\b\f\n\r\t/\\\"");
 	check_text("\"\\u001B\\u00e4\\u2028\"", "\x1b\xc3\xa4\xe2\x80\xa8");
 	check_text("\"\\ud83d\\ude00\"", "\xf0\x9f\x98\x80");
-	/* A zero, half of a pair, and two first halves are no character. */
+	/* A zero, half of a pair, and two first halves are not characters. */
 	check_text("\"\\u0000\"", BAD);
 	check_text("\"\\ud83d\\u0021\"", BAD "!");
 	check_text("\"\\ude00\\ud83d\\ud83d\"", BAD BAD BAD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions are found in the symbol tables of loaded objects, whichever of the two hash tables the linker
- * made.
+ * Finds functions in the symbol tables of loaded objects, with either of the two hash tables that a linker
+ * may make.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -53,7 +53,7 @@ static void check(const char *path)
 	assert_ptr_equal(find(path, "loaded_variable", STT_OBJECT), dlsym(library, "loaded_variable"));
 	assert_null(find(path, "loaded_function", STT_OBJECT));
 	assert_null(find(path, "loaded_nothing", STT_FUNC));
-	assert_null(find(path, "strlen", STT_FUNC)); /* another object's */
+	assert_null(find(path, "strlen", STT_FUNC)); /* belongs to another object */
 	dlclose(library);
 }
 

@@ -25,7 +25,7 @@
 #include "base/lock.h"
 #include "queryprof.h"
 
-/* The host's SQLite: not the store's, which is linked to this program. */
+/* The host's SQLite. The store uses another one, which is linked to this program. */
 static struct {
 	qp_sqlite routines;
 	int (*exec)(void *, const char *, int (*)(void *, int, char **, char **), void *, char **);
@@ -63,7 +63,7 @@ static int count_metric(void *context, const qp_metric *metric)
 	return 0;
 }
 
-/* Every part of the library; NULL, or what has failed. */
+/* Uses every part of the library. Returns NULL, or the part that failed. */
 static const char *use_everything(void)
 {
 	static const char *const statements[] = {
@@ -118,7 +118,7 @@ NOT_ANALYSED static void run_child(void)
 	_exit(failed ? 1 : 0);
 }
 
-/* Whether a child forked now can use everything. */
+/* Returns whether a child forked now can use everything. */
 static bool child_is_good(void)
 {
 	pid_t child;
@@ -143,7 +143,7 @@ struct holder {
 	sem_t held, release;
 };
 
-/* A lock that fork() itself takes or leaves; NULL: the rank has none. */
+/* A lock that fork() itself acquires or releases. NULL: the rank does not have one. */
 NOT_ANALYSED static struct mutex *mutex_at(int rank)
 {
 	const struct lock *lock = lock_at(rank);
@@ -198,7 +198,7 @@ static void every_rank_has_its_lock(void **state)
 	}
 }
 
-/* How a process ends that takes the second rank's lock with the first one's. */
+/* The status of a process that takes the second rank's lock while it holds the first one's. */
 static int status_of(int first, int second)
 {
 	pid_t child = fork();
@@ -219,7 +219,7 @@ static void a_wrong_order_is_found(void **state)
 {
 	(void)state;
 #ifdef NDEBUG
-	skip(); /* in builds with assertions */
+	skip(); /* only builds with assertions find it */
 #endif
 	assert_int_equal(status_of(LOCK_STORE_CONTROL, LOCK_STORE_POOL), 0);
 	assert_int_equal(WTERMSIG(status_of(LOCK_STORE_POOL, LOCK_STORE_CONTROL)), SIGABRT);
@@ -228,7 +228,8 @@ static void a_wrong_order_is_found(void **state)
 	assert_int_equal(WTERMSIG(status_of(LOCK_PROCESS, LOCK_PROCESS)), SIGABRT);
 }
 
-/* By the library, too: lock.c ends the test where a thread takes two in another order. */
+/* The library takes its locks in order, too: lock.c aborts the test if a thread takes two in another
+ * order. */
 static void locks_are_taken_in_order(void **state)
 {
 	const char *failed;
@@ -257,7 +258,7 @@ static void a_child_has_every_lock(void **state)
 	}
 }
 
-/* Nor does fork() wait for ever: the test would not end. */
+/* fork() does not wait for these locks forever, or the test would not end. */
 static void locks_that_are_never_released(void **state)
 {
 	struct holder holder;
@@ -282,7 +283,7 @@ struct cancelled {
 	pid_t child;
 };
 
-/* With a request pending all the time: none of these calls is a cancellation point. */
+/* A cancellation is pending all the time. None of these calls is a cancellation point. */
 static void *use_while_cancelled(void *context)
 {
 	struct cancelled *cancelled = context;
@@ -306,7 +307,7 @@ static void a_cancelled_thread_comes_back(void **state)
 	int status;
 
 	(void)state;
-	alarm(120); /* ends what hangs */
+	alarm(120); /* ends a hanging test */
 	assert_int_equal(qp_init(NULL), QP_OK);
 	assert_int_equal(host.routines.open(":memory:", &cancelled.db), 0);
 	assert_int_equal(qp_attach_of(cancelled.db, &host.routines), QP_OK);
@@ -320,14 +321,14 @@ static void a_cancelled_thread_comes_back(void **state)
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	assert_int_equal(waitpid(cancelled.child, &status, 0), cancelled.child);
 	assert_int_equal(status, 0);
-	/* And nothing is left taken. */
+	/* No lock remains taken. */
 	assert_int_equal(host.exec(cancelled.db, "SELECT 1", NULL, NULL, NULL), 0);
 	assert_int_equal(qp_flush(60000), QP_OK);
 	assert_int_equal(host.routines.close(cancelled.db), 0);
 	alarm(0);
 }
 
-/* The state is the thread's own again when it has released the last lock. */
+/* Releasing the last lock restores the thread's own cancellation state. */
 static void a_lock_holds_a_cancellation_back(void **state)
 {
 	struct mutex *outer = lock_at(LOCK_PROCESS)->mutex, *inner = lock_at(LOCK_THREADS)->mutex;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots of pointers: an added pointer is found until it is removed, whatever happens to the others.
+ * Slots of pointers: an added pointer is found until it is removed, whatever happens to the other pointers.
  */
 #include "base/pointer_slots.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the list of the library's waits, and tests that each ends on any clock: one that jumps, stops, runs
- * backwards, runs ten times as fast or as slow, or cannot be read.
+ * Prints the list of the library's waits, and tests that each ends on any clock: a clock that jumps, stops,
+ * runs backwards, runs ten times as fast or as slow, or cannot be read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static uint64_t kernel_ns(clockid_t clock)
 	return ns_of_timespec(now);
 }
 
-/* Instead of the vdso's. */
+/* Replaces the vdso's function. */
 static int broken_clock(clockid_t clock, struct timespec *now)
 {
 	const uint64_t is = kernel_ns(clock), passed = kernel_ns(CLOCK_MONOTONIC) - start_ns;
@@ -92,7 +92,7 @@ static void list_is_printed(void **state)
 		printf(" %s\n           ended by %s\n", wait->name, wait->woken_by);
 		assert_non_null(strchr(wait->name, ':'));
 		assert_true(wait->limit_ns != 0 && *wait->woken_by);
-		/* A thread of the host's waits for a limited time. */
+		/* A host's thread always waits for a limited time. */
 		assert_true(wait->limit_ns != BOUND_NONE || is_of_library(wait->name));
 	}
 	for (int rank = 0; rank < LOCK_RANKS; rank++)
@@ -101,7 +101,7 @@ static void list_is_printed(void **state)
 			       lock_at(rank)->name);
 }
 
-/* One that another thread wakes again and again. */
+/* A word whose waiters another thread wakes again and again. */
 static uint32_t word;
 static bool stop;
 
@@ -114,7 +114,7 @@ static void *wake(void *unused)
 	return unused;
 }
 
-/* A clock that jumps back may show that time is left again. */
+/* A clock that jumps back may show remaining time again. */
 static void run_out(const struct bounded_wait_kind *of, int way, bool is_jumping)
 {
 	struct bounded_wait wait = bounded_wait_begin_within(of, LIMIT_NS);
@@ -157,7 +157,7 @@ static void each_ends_on_any_clock(void **state)
 			if (took > LONG_NS)
 				fail_msg("a clock that %s: %s: %" PRIu64 " ns", names[clock], waits[i]->name,
 				         took);
-			/* The kernel's own count is right whatever the clock shows. */
+			/* The kernel itself counts correctly, whatever the clock shows. */
 			if (clock == RIGHT || (way < 2 && clock != JUMPS && clock != FAST))
 				assert_true(took >= LIMIT_NS);
 		}
@@ -218,8 +218,8 @@ static void run_a_query(void)
 	qp_query_end(0, NULL);
 }
 
-/* AddressSanitizer's allocator is not for a child of several threads: what another one had locked stays
- * locked. */
+/* AddressSanitizer's allocator does not support a child of several threads: a lock that another thread held
+ * stays locked. */
 static bool child_ends(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
@@ -237,7 +237,7 @@ static bool child_ends(void)
 
 static void be_host(int clock)
 {
-	alarm(120); /* of the kernel's */
+	alarm(120); /* by the kernel's clock */
 	set_clock(clock);
 	if (qp_init(NULL))
 		_exit(2);
@@ -246,10 +246,10 @@ static void be_host(int clock)
 	if (!child_ends())
 		_exit(3);
 	qp_shutdown();
-	/* A clock that jumps may have ended the wait for the flusher, which then is still at its end. */
+	/* A clock that jumps may have ended the wait for the flusher, which may then still be ending. */
 	if (qp_init(NULL) == QP_OK)
 		run_a_query();
-	exit(0); /* which drains */
+	exit(0); /* exit() drains the ring */
 }
 
 static void process_ends_on_any_clock(void **state)
