@@ -13,7 +13,7 @@
 #include "../lib/spin.h"
 #include "queryprof.h"
 
-#define CPU_NS 200000      /* of a query, about, where all threads use as much as they do: */
+#define CPU_NS 200000      /* of a query, approximately, if all threads use: */
 #define USED 0.6           /* of one processor */
 #define BLOCK_NS 100000000 /* of one text */
 #define STACK_BYTES 65536
@@ -53,7 +53,7 @@ void load_pause(int64_t ns)
 	int64_t end = load_now_ns() + ns;
 	const struct timespec time = { end / 1000000000, end % 1000000000 };
 
-	/* A query that ended with a sample would have no chance of ending before it. */
+	/* Sleeps until the end. A query that a sample's signal ended would never end before its sample. */
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR)
 		;
 }

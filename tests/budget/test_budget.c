@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The budget, one scenario per process: more threads than it allows, or samples that cost more than it
- * allows. Signals become less frequent, and the sums of the samples stay right. Also tests its reports: of
- * the cost, of the intervals, and of samples that were dropped because no slot had room for their number.
+ * allows. Signals become less frequent, and the sums of the samples stay right. Also tests its reports: the
+ * cost, the intervals, and the number of dropped samples if no slot had room for it.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -18,7 +18,7 @@
 #include "load.h"
 #include "queryprof.h"
 
-/* Longest time that is waited for what comes within two seconds where there is a processor. */
+/* The longest wait for an event that takes at most two seconds on an idle machine. */
 #define PATIENCE_NS 300000000000ll
 
 #define CHECK(condition)                                                                                     \
@@ -29,7 +29,7 @@
 		}                                                                                            \
 	} while (0)
 
-/* Below, the error of a sum is not known well enough. */
+/* With fewer samples, the error of a sum is not known well enough. */
 #define FEW_SAMPLES 12
 
 static char path[64];
@@ -52,7 +52,7 @@ static void start(const char *real_period, const char *cpu_period)
 
 	snprintf(path, sizeof(path), "/tmp/test_budget.%d.trace", (int)getpid());
 	snprintf(log, sizeof(log), "%s-wal", path);
-	/* Of a process that was killed and had the same number. */
+	/* A killed process with the same number may have left these files. */
 	unlink(path);
 	unlink(log);
 	CHECK(qp_init(&config) == QP_OK);
@@ -72,7 +72,7 @@ static void await(const char *metric, int64_t from, int64_t until)
 	printf("%s is %lld after %.2f s\n", metric, (long long)value, (double)(load_now_ns() - began) / 1e9);
 }
 
-/* Both clocks' stretch is the cost's, and changes while it is read: a look sets one after the other. */
+/* The cost sets the stretch of both clocks, one after the other, so it may change while the test reads it. */
 static void await_equal_stretch(void)
 {
 	int64_t began = load_now_ns(), real;
@@ -92,7 +92,7 @@ static sqlite3 *open_trace(void)
 	return db;
 }
 
-/* One number of the trace file. */
+/* Reads one number from the trace file. */
 static int64_t ask(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
@@ -107,7 +107,7 @@ static int64_t ask(sqlite3 *db, const char *sql)
 	return number;
 }
 
-/* The sums of the texts' CPU time, and of all of it, as far as some samples are to be expected. */
+/* Compares the sums of the texts' CPU time, and of all CPU time, if enough samples are to be expected. */
 static void compare_cpu(const struct load_truth *truth, const struct load_seen *seen, double errors)
 {
 	double value = load_value(seen), seen_all = 0, is_all = 0;
@@ -123,8 +123,8 @@ static void compare_cpu(const struct load_truth *truth, const struct load_seen *
 	}
 }
 
-/* The sums of the texts, within `errors` standard errors; every signal is accounted for, and every sample
- * that was stored is in the file. */
+/* The sums of the texts are right within `errors` standard errors, every signal is accounted for, and every
+ * stored sample is in the file. */
 static void finish(const struct load_truth *truth, double errors)
 {
 	struct load_seen seen, cpu;
@@ -134,7 +134,7 @@ static void finish(const struct load_truth *truth, double errors)
 	CHECK(load_metric("samples_dropped") == 0);
 	CHECK(load_read(path, "Real", &seen) && load_read(path, "CPU", &cpu));
 	CHECK(seen.samples + cpu.samples == load_metric("samples"));
-	if (cpu.samples > 0) /* where they are on */
+	if (cpu.samples > 0) /* if CPU timers are on */
 		compare_cpu(truth, &cpu, errors);
 	for (int text = 0; text < LOAD_TEXTS; text++) {
 		double error = sqrt(truth->real_ns[text] * load_value(&seen));
@@ -147,7 +147,7 @@ static void finish(const struct load_truth *truth, double errors)
 	unlink(path);
 }
 
-/* 64 threads where 16 are sampled at the full rate: each has a fourth of the samples, of four
+/* 64 threads, of which 16 could be sampled at the full rate: each gets a fourth of the samples, with four
  * times the weight. */
 static void test_threads(void)
 {
@@ -164,19 +164,19 @@ static void test_threads(void)
 	double rate = (double)(load_metric("query_profiler_runs") - signals) /
 	              ((double)(load_now_ns() - began) / 1e9);
 	printf("%.0f signals a second\n", rate);
-	CHECK(rate < 16 * 100 * 1.2); /* late ones bring their overruns along */
+	CHECK(rate < 16 * 100 * 1.2); /* late signals carry their overruns */
 	load_end(&truth);
 	await("real_stretch", 1, 1);
-	/* It comes again. */
+	/* The stretch returns with new threads. */
 	load_begin(40, 2);
-	await("real_stretch", 3, 3); /* 2.5: some have 2 */
+	await("real_stretch", 3, 3); /* 2.5, so some samples have 2 */
 	set("query_profiler_max_threads", "0");
 	await("real_stretch", 1, 1);
 	load_end(&truth);
 	finish(&truth, 4.5);
 }
 
-/* A period at which a sample costs a good part of it. */
+/* A period so short that a sample costs a good part of it. */
 static void test_overhead(void)
 {
 	struct load_truth truth = { .queries = 0 };
@@ -195,7 +195,7 @@ static void test_overhead(void)
 	finish(&truth, 4.5);
 }
 
-/* 8 threads where 2 are sampled at the full rate: what the tables show of that. */
+/* 8 threads, of which 2 could be sampled at the full rate: tests how the tables show it. */
 static void test_reported(void)
 {
 	struct load_truth truth = { .queries = 0 };
@@ -209,16 +209,16 @@ static void test_reported(void)
 	load_end(&truth);
 	CHECK(qp_flush(60000) == QP_OK);
 
-	CHECK(load_metric("store_pacer_cpu_time_ns") > 0); /* it has looked, as there was something to do */
+	CHECK(load_metric("store_pacer_cpu_time_ns") > 0); /* the pacer has run, because it had work */
 	sqlite3 *db = open_trace();
 	int64_t cost_ns = load_metric("profiler_cost_ns");
 	printf("profiler_cost_ns is %lld\n", (long long)cost_ns);
 	CHECK(ask(db, "SELECT sum(profiler_cost_ns) FROM query_log") <= cost_ns);
 	CHECK(ask(db, "SELECT count(*) FROM query_log WHERE samples_real + samples_cpu > 0") > 0);
-	/* Also of signals for whose samples there was no room. Watching a run costs less than a sample. */
+	/* Signals whose samples had no room cost something, too. Watching a run costs less than a sample. */
 	CHECK(ask(db, "SELECT count(*) FROM query_log WHERE samples_dropped = 0"
 	              " AND (samples_real + samples_cpu > 0) <> (profiler_cost_ns > 1000)") == 0);
-	/* Watching: of each run about as much, and of a part of the runs. */
+	/* The cost of watching is about the same for each run, and is measured for a part of the runs. */
 	int64_t watch_ns = load_metric("profiler_watch_cost_ns");
 	printf("watching cost %.0f ns a query\n", (double)watch_ns / (double)truth.queries);
 	CHECK(watch_ns >= (int64_t)truth.queries && watch_ns <= 10000 * (int64_t)truth.queries);
@@ -226,19 +226,19 @@ static void test_reported(void)
 	              " EXCEPT SELECT trace_type, period_ns * stretch FROM series)") == 0);
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'Real' AND interval_ns = 20000000") >
 	      0);
-	/* As often as the wall clock's intervals were looked at, they had from 1 to 8 threads. */
+	/* Whenever the pacer looked at the wall clock's intervals, there were 1 to 8 threads. */
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'Real'"
 	              " AND interval_ns NOT IN (5000000, 10000000, 15000000, 20000000)") == 0);
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE trace_type = 'CPU' AND interval_ns <> 5000000") ==
 	      0);
-	/* A signal stands for its interval at least. */
+	/* A signal's weight covers at least its interval. */
 	CHECK(ask(db, "SELECT count(*) FROM trace_log WHERE weight * period_ns < interval_ns") == 0);
 	sqlite3_close(db);
 	finish(&truth, 4.5);
 }
 
-/* No limit, and a ring that is full soon, as the flusher may not write: each signal is accounted for
- * nevertheless, and each sample that has a place in the ring gets into the file. */
+/* Without a limit, the ring is soon full, because the flusher may not write. Nevertheless each signal is
+ * accounted for, and each sample that has a place in the ring gets into the file. */
 static void test_unlimited(void)
 {
 	struct load_truth truth = { .queries = 0 };
@@ -255,7 +255,7 @@ static void test_unlimited(void)
 	CHECK(load_metric("real_stretch") == 1);
 	CHECK(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK);
 	load_end(&truth);
-	/* Where the lock was held for two seconds, a batch was given up. */
+	/* If the lock was held for two seconds, the flusher abandoned a batch. */
 	CHECK(qp_flush(60000) == QP_OK || load_metric("store_lost") > 0);
 
 	int64_t dropped = load_metric("samples_dropped");
@@ -267,7 +267,7 @@ static void test_unlimited(void)
 	CHECK(load_ledger_unknown() == 0);
 	CHECK(missing >= 0 && missing <= load_metric("store_lost"));
 	CHECK(ask(db, "SELECT count(*) FROM samples") == load_metric("store_samples"));
-	/* The lines of some queries found no place, either. */
+	/* Some queries' rows had no room in the ring, either. */
 	int64_t reported = ask(db, "SELECT sum(samples_dropped) FROM query_log");
 	CHECK(reported <= dropped);
 	sqlite3_close(db);
@@ -275,20 +275,20 @@ static void test_unlimited(void)
 	unlink(path);
 }
 
-/* Somebody has the file's lock, so the ring fills: intervals get longer before it is full, and short again
- * when it was emptied. */
+/* Another process holds the file's lock, so the ring fills. Intervals get longer before it is full, and short
+ * again after it is emptied. */
 static void test_ring(void)
 {
 	struct load_truth truth = { .queries = 0 };
 
-	set("query_profiler_max_threads", "4"); /* as many as there are: the pacer looks, not the flusher */
-	set("query_profiler_max_overhead_percent", "100"); /* which they never cost */
+	set("query_profiler_max_threads", "4");            /* as many as there are, so only the pacer looks */
+	set("query_profiler_max_overhead_percent", "100"); /* more than they ever cost */
 	ring_bytes = 4 << 20;
 	start("2ms", "10ms");
 	load_begin(4, test_seed(11));
 	await("store_pacer_cpu_time_ns", 1, INT64_MAX);
 	await("store_samples", 1, INT64_MAX);
-	await("real_stretch", 1, 1); /* also where the flusher was late */
+	await("real_stretch", 1, 1); /* even if the flusher was late */
 	sqlite3 *db = open_trace();
 	CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
 	await("real_stretch", 4, 16);
@@ -299,7 +299,7 @@ static void test_ring(void)
 	load_end(&truth);
 	printf("%lld samples dropped, %lld rows lost\n", (long long)load_metric("samples_dropped"),
 	       (long long)load_metric("store_lost"));
-	/* On a busy machine the looks may come too late. */
+	/* On a busy machine the pacer may look too late. */
 	if (load_metric("samples_dropped") == 0 && load_metric("store_lost") == 0) {
 		finish(&truth, 4.5);
 		return;
