@@ -25,7 +25,7 @@ void count_deed(enum deed deed)
 	atomic_fetch_add(&deeds[deed], 1);
 }
 
-/* Each actor has its own. */
+/* Each actor has its own `state`. */
 static unsigned random_below(uint64_t *state, unsigned limit)
 {
 	*state ^= *state << 13;
@@ -39,12 +39,12 @@ void pause_us(unsigned us)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
 
-/* --- those who query -------------------------------------------------------------------------- */
+/* --- actors that query --------------------------------------------------------------------------- */
 
 struct run_counts counts[WORKERS + 1];
 
-/* A child has no thread that would give back a mutex of SQLite's: where it is to query, the others are
- * outside of SQLite at the fork. */
+/* A child has no thread that would release a mutex of SQLite. So if a child is to query, the other threads
+ * are outside of SQLite at the fork. */
 static pthread_rwlock_t inside_sqlite = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 void enter_sqlite(void)
@@ -122,7 +122,7 @@ static void *query(void *context)
 	return NULL;
 }
 
-/* A thread for each connection, or one for many. */
+/* Runs each connection in a new thread, or many connections in one thread. */
 void *query_on(void *context)
 {
 	uint64_t state = chaos_seed + (uint64_t)(intptr_t)context;
@@ -142,7 +142,7 @@ void *query_on(void *context)
 	return NULL;
 }
 
-/* --- those who disturb --------------------------------------------------------------------------- */
+/* --- actors that disturb --------------------------------------------------------------------------- */
 
 static void load_and_query(uint64_t *state)
 {
@@ -167,7 +167,7 @@ static void load_and_query(uint64_t *state)
 	dlclose(handle);
 }
 
-/* The exit status, which is 0 or the other one. */
+/* Returns the exit status, which must be 0 or `other`. */
 static int wait_for(pid_t child, const char *what, int other)
 {
 	int status = -1;
@@ -216,7 +216,7 @@ static void fork_and_query(void)
 {
 	pid_t child;
 
-	/* The fork may wait for the flusher, and others for the fork. */
+	/* The fork may wait for the flusher, and other threads wait for the fork. */
 	atomic_fetch_add(&forking, 1);
 	pthread_rwlock_wrlock(&inside_sqlite);
 	child = fork();
@@ -228,7 +228,7 @@ static void fork_and_query(void)
 		count_deed(FORK_QUERIED);
 }
 
-/* Another process: this one's locks would go with a descriptor of the file. */
+/* Uses another process, because closing a descriptor of the file would release this process's locks. */
 int run_self(const char *what, const char *path, unsigned ms)
 {
 	char number[20];
@@ -241,9 +241,9 @@ int run_self(const char *what, const char *path, unsigned ms)
 	return wait_for(child, what, UNLOCKED);
 }
 
-/* SQLite finds the log of a file by its name. A process that has opened a file which is then replaced
- * removes the log of the new one as it closes: SQLite's documents forbid to rename or remove a file that
- * others use. Here queryprof alone must bear it. */
+/* SQLite finds a file's log by its name. If a file is replaced while a process has it open, that process
+ * removes the new file's log when it closes. So SQLite's documentation forbids to rename or remove a file in
+ * use. Here only queryprof must bear it. */
 static pthread_mutex_t other_or_replaced = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_file(const char *path, unsigned ms)
@@ -254,7 +254,7 @@ static void lock_file(const char *path, unsigned ms)
 	pthread_mutex_unlock(&other_or_replaced);
 }
 
-/* One at a time: the limit is to be again what it was. */
+/* Runs in one thread at a time, so that it restores the original limit. */
 static void limit_size(unsigned ms)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -284,7 +284,7 @@ static void hang_disk(unsigned ms)
 	atomic_store(&disk_hangs, false);
 }
 
-/* The file goes last: a new one, which then begins, keeps its log. */
+/* Removes the file last, because a new file, which begins then, must keep its log. */
 static void remove_file(const char *path)
 {
 	static const char *const suffixes[] = { "-wal", "-shm", "" };

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All at once, for some seconds: threads that query, come and go; modules that are loaded, query
- * and are unloaded; forks and execs; settings that change, down to periods of 100 us; a ring of 64
- * KiB; a trace file that others lock, rename, remove and put elsewhere; a full disk, and one that
- * hangs. What must hold whatever happens is looked at all along:
+ * Everything at the same time, for some seconds: threads that query, start and end; modules that are loaded,
+ * query and are unloaded; forks and execs; settings that change, down to periods of 100 us; a ring of 64 KiB;
+ * a trace file that others lock, rename, remove and replace; a full disk, and a disk that hangs. The program
+ * checks these invariants all the time:
  *
- * - signals add up: none has two outcomes, and all but those in flight have one;
- * - the statements that the program counts are those that statement_stats counts;
+ * - signals add up: each has at most one outcome, and all but the signals in flight have one;
+ * - statement_stats counts the same statements as the program;
  * - queries end while the disk of the trace file hangs;
- * - no counter goes back, and at the end what is not in a trace file was reported as lost;
- * - every trace file that is left is whole;
+ * - no counter goes back, and at the end everything missing in a trace file was reported as lost;
+ * - every remaining trace file is whole;
  * - from ten seconds on, each actor has had its effect.
  *
  *   chaos [--seconds N] [--recorded]      --recorded: as under `record`, not loaded as an extension
  *
- * The actors take turns by random numbers of the printed seed. What the machine makes of them
- * is not the same in each run. Under ThreadSanitizer nothing forks.
+ * Random numbers of the printed seed decide the actors' turns. The result still differs between runs, because
+ * the machine schedules them. Under ThreadSanitizer nothing forks.
  */
 #include "chaos.h"
 
@@ -32,7 +32,7 @@
 #include "../lib/options.h"
 #include "../lib/seed.h"
 
-#define THREADS_MAX 32 /* alive at once, all of them */
+#define THREADS_MAX 32 /* the most that are alive at the same time */
 
 char trace[2][200];
 uint64_t chaos_seed;
@@ -107,7 +107,7 @@ static void check_ledger(void)
 	CHECK(outcomes(first) <= second[RUNS] + second[TAKEN], "%lld", (long long)outcomes(first));
 	CHECK(first[RUNS] + first[TAKEN] <= outcomes(second) + THREADS_MAX, "%lld, %lld",
 	      (long long)(first[RUNS] + first[TAKEN]), (long long)outcomes(second));
-	/* A handler counts its sample behind its record. */
+	/* A handler counts its sample after it has committed the record. */
 	CHECK(first[STORED] <= second[SAMPLES] + THREADS_MAX, "%lld, %lld", (long long)first[STORED],
 	      (long long)second[SAMPLES]);
 	for (int i = 0; i < METRICS; i++)
@@ -115,7 +115,7 @@ static void check_ledger(void)
 	memcpy(last, second, sizeof(last));
 }
 
-/* The reader is one of the host's connections, too. */
+/* The reader also uses a connection of the host. */
 static int64_t counted(sqlite3 *db, int worker)
 {
 	char sql[160];
@@ -128,7 +128,7 @@ static int64_t counted(sqlite3 *db, int worker)
 	return host_int(db, sql);
 }
 
-/* NULL: under `record` a connection has no tables of queryprof's. */
+/* `db` is NULL under `record`, because a connection then has no tables of queryprof. */
 static void check_statements(sqlite3 *db)
 {
 	enter_sqlite();
@@ -164,7 +164,7 @@ static void check_end(void)
 	CHECK(values[RUNS] + values[TAKEN] == outcomes(values), "%lld signals, %lld outcomes",
 	      (long long)(values[RUNS] + values[TAKEN]), (long long)outcomes(values));
 	missing = values[SAMPLES] - values[STORED] + values[QUERIES] - values[STORED_QUERIES];
-	/* samples_dropped are no samples. */
+	/* `samples` does not include samples_dropped. */
 	lost = values[LOST] + values[RING_DROPPED] - values[DROPPED];
 	CHECK(missing <= lost, "%lld samples and queries are missing, %lld reported as lost",
 	      (long long)missing, (long long)lost);
@@ -176,7 +176,7 @@ static void check_end(void)
 	CHECK(values[SAMPLES] > 0, "nothing was sampled");
 }
 
-/* On a busy machine a short run may have lost all that it sampled. */
+/* On a busy machine a short run may have lost all its samples. */
 static void check_goes_on(void)
 {
 	sqlite3 *db = host_open("");
@@ -195,8 +195,8 @@ static void check_goes_on(void)
 	sqlite3_close(db);
 }
 
-/* A file that was renamed in the middle of a checkpoint is without the log that has the rest: no SQLite
- * database is whole then. A new file has a journal until it has its log. */
+/* A file renamed during a checkpoint lacks its log, which contains the rest. No SQLite database is whole
+ * then. A new file has a journal until it has its log. */
 static bool is_whole_by_itself(const char *path)
 {
 	return !strstr(path, "-wal") && !strstr(path, "-shm") && !strstr(path, "-journal") &&

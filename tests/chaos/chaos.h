@@ -13,12 +13,12 @@
 #include "../watch/host.h"
 
 #define WORKERS 4
-#define PLUGIN WORKERS /* counts as one */
-#define UNLOCKED 3     /* the other process's exit status: the file had no lock to give */
-#define HANG_RUNS 20   /* of the host, while a write or a sync of the flusher hangs */
+#define PLUGIN WORKERS /* the plugin counts as one worker */
+#define UNLOCKED 3     /* the other process's exit status if it could not lock the file */
+#define HANG_RUNS 20   /* queries of the host while a write or a sync of the flusher hangs */
 
-/* ThreadSanitizer keeps the parent's threads in a child, and ends a child whose new thread lies where one of
- * these did ("dup thread with used id"). */
+/* In a child, ThreadSanitizer keeps the parent's threads. It ends the child if a new thread has the address
+ * of one of these ("dup thread with used id"). */
 #ifdef __SANITIZE_THREAD__
 #define CAN_FORK false
 #else
@@ -39,7 +39,7 @@ extern atomic_int failures;
 		}                                                                                            \
 	} while (0)
 
-/* What has happened, as far as the program sees it. */
+/* The events that the program has seen. */
 enum deed {
 	ZOMBIE,
 	SHORT_THREAD,
@@ -59,7 +59,8 @@ enum deed {
 
 extern atomic_int deeds[DEEDS];
 
-/* What the program knows of its runs: written before one begins, and after it has ended. */
+/* The program's own counts of its runs: `begun` is counted before a run begins, `ended` after it has
+ * ended. */
 struct run_counts {
 	_Atomic int64_t begun, ended;
 };
@@ -68,25 +69,26 @@ extern struct run_counts counts[WORKERS + 1];
 /* disk.c: a write or a sync of the flusher hangs; the host waited for one. */
 extern atomic_bool is_hanging, host_waited;
 
-/* What the disk is like, and whether the flusher may be waited for with the others outside of SQLite. */
+/* The state of the disk. `forking`: a thread may wait for the flusher while the other threads are outside of
+ * SQLite. */
 extern atomic_bool disk_hangs, disk_is_full;
 extern atomic_int forking;
 
-/* False: the kernel does not let it be full, or hang. */
+/* False: the kernel does not permit to simulate a full or hanging disk. */
 bool disk_begin(void);
 
 void count_deed(enum deed deed);
 
 void pause_us(unsigned us);
 
-/* Around calls of SQLite, without others inside. */
+/* Enclose calls of SQLite; must not be nested. */
 void enter_sqlite(void);
 void leave_sqlite(void);
 
 /* Runs this program as another process, and waits for its exit status: 0 or UNLOCKED. */
 int run_self(const char *what, const char *path, unsigned ms);
 
-/* Threads, until it is over; `context` is a number. */
+/* Thread functions that run until it is over; `context` is a number. */
 void *query_on(void *context);
 void *disturb(void *context);
 

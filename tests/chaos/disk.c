@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HANG_MOST_S 300 /* the host waits for the disk */
+#define HANG_MOST_S 300 /* a longer hang means that the host waits for the disk */
 
 atomic_bool is_hanging, host_waited, disk_hangs, disk_is_full;
 atomic_int forking;
@@ -41,7 +41,7 @@ static time_t now_s(void)
 	return now.tv_sec;
 }
 
-/* Of this process: a child has a flusher, too. */
+/* Finds only this process's flusher, because a child has a flusher, too. */
 static bool is_flusher(uint32_t thread)
 {
 	char path[64], name[16] = "";
@@ -57,7 +57,7 @@ static bool is_flusher(uint32_t thread)
 	return !strcmp(name, "queryprof\n");
 }
 
-/* With 0 the call goes on. */
+/* Without an error, the call continues. */
 static void answer(uint64_t id, int error)
 {
 	struct seccomp_notif_resp response = { .id = id,
@@ -68,7 +68,7 @@ static void answer(uint64_t id, int error)
 }
 
 struct hang {
-	uint64_t id; /* of the call; 0: none hangs */
+	uint64_t id; /* of the call; 0: no call hangs */
 	int64_t until;
 	time_t since;
 };

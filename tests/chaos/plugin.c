@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module that runs queries by the calls of its own import table. */
+/* A module that runs queries through its own import table. */
 #include <sqlite3.h>
 
 int plugin_query(sqlite3 *db);
