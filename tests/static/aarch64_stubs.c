@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stubs of aarch64, made and run: functions that begin with each kind of instruction give the same
- * through their stubs as without; others are refused. And what the search for SQLite reads in functions
- * that a compiler made.
+ * Makes and runs stubs of aarch64. Functions that begin with each kind of instruction return the same through
+ * their stubs as without; other functions are refused. Also tests which values the search for SQLite reads
+ * from compiled functions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,14 +40,14 @@ FUNCTION(signs, "paciasp; stp x29,x30,[sp,#-32]!; mov x29,sp; str x0,[sp,#16]; b
                 "x1,[sp,#16]; add x0,x0,x1; "
                 "ldp x29,x30,[sp],#32; retaa");
 FUNCTION(lands_and_signs, "bti c; paciasp; sub sp,sp,#16; add x0,x0,x1; add sp,sp,#16; autiasp; ret");
-/* Refused. */
+/* These functions are refused. */
 FUNCTION(signs_only, "paciasp; autiasp; ret");
 FUNCTION(signs_otherwise, "pacibsp; stp x29,x30,[sp,#-16]!; ldp x29,x30,[sp],#16; autibsp; ret");
 FUNCTION(moves_stack, "sub sp,sp,x9; add sp,sp,x9; ret");
 FUNCTION(adds_stack, "add sp,sp,#16; sub sp,sp,#16; ret");
 FUNCTION(frame, "mov x29,x0; ret");
 FUNCTION(returns, "ret");
-/* Reads as a function that returns &number + 32. */
+/* The search reads it as a function that returns &number + 32. */
 FUNCTION(named_near, "adrp x0,number; add x0,x0,:lo12:number; add x0,x0,#32; ret");
 FUNCTION(not_near, "adrp x0,number; add x0,x0,:lo12:number; add x0,x1,#32; ret");
 __asm__(".data\n.p2align 3\nnumber: .quad 123456\n.text");
@@ -94,7 +94,7 @@ static int try(size_t i, char *room)
 	const char *why;
 	const uint32_t first = *(const uint32_t *)entry;
 	const bool lands = first == 0xd503245fu || first == 0xd503233fu; /* bti c, paciasp */
-	/* In guarded pages a call through a pointer that meets no landing pad is a fault. */
+	/* In guarded pages, a call through a pointer faults unless it hits a landing pad. */
 	const int guarded = PROT_READ | PROT_EXEC | (lands ? PROT_BTI : 0);
 	struct stub stub;
 	long expected[4];
@@ -109,7 +109,7 @@ static int try(size_t i, char *room)
 	mprotect(room, 4096, PROT_READ | PROT_WRITE);
 	memcpy(room, stub.code, stub.size);
 	mprotect(room, 4096, guarded);
-	/* We run there. */
+	/* This code runs in the same page, so the page stays executable. */
 	mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
 	memcpy((void *)stub.at, stub.jump, stub.jump_size);
 	mprotect((void *)page, 8192, guarded);
@@ -128,7 +128,7 @@ static int try(size_t i, char *room)
 }
 
 static const char name[] = "3.40.1";
-extern const uintptr_t number; /* for the compiler it is elsewhere, as a table that others see */
+extern const uintptr_t number; /* extern, so that the compiler treats it like a table of another object */
 typedef int called(void *, void *, const void *);
 
 __attribute__((noinline)) static int return_number(void)
@@ -175,7 +175,7 @@ int main(void)
 	int wrong = read_constants();
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		/* Each has code of its own, near the program. */
+		/* Each case has a page of its own, near the program. */
 		char *room = mmap((void *)(((uintptr_t)main & ~4095ul) + (64ul << 20) + i * 4096), 4096,
 		                  PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module that runs statements, with a static SQLite that it exports, or with another module's. NAME is part
- * of its statements. */
+/* A module that runs statements, with a static SQLite that it exports, or with another module's SQLite. NAME
+ * is part of its statements. */
 #include <sqlite3.h>
 #include <stddef.h>
 
@@ -13,7 +13,7 @@ int sqlite3_exec(sqlite3 *, const char *, int (*)(void *, int, char **, char **)
 #pragma GCC visibility pop
 #endif
 
-/* The text of SQLite's version is exported, so that the first object of a process has it for all. */
+/* The text of SQLite's version is exported, so all objects of a process use the text of the first one. */
 #ifdef TEXT
 __attribute__((visibility("default"))) const char module_text[] = TEXT;
 #endif

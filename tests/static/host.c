@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stripped program with a static SQLite: host COUNT THREADS [fork | filter | maps | extension]. Each thread
- * runs COUNT statements on its own connection. Prints how many were run.
+ * runs COUNT statements on its own connection. Prints the number of statements run.
  */
 #include <pthread.h>
 #include <sqlite3.h>
@@ -14,7 +14,7 @@
 
 #include "../lib/filter.h"
 
-/* SQLCipher's has no FTS5. */
+/* SQLCipher's SQLite has no FTS5. */
 #ifndef FTS
 #define FTS "fts5"
 #endif
@@ -29,7 +29,7 @@
 
 static int count;
 
-/* Rights, offset and file of the program's own mappings. */
+/* Prints rights, offset and file of the program's own mappings. */
 static void print_maps(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -43,7 +43,7 @@ static void print_maps(void)
 	fclose(maps);
 }
 
-/* An automatic extension that relies on what the program does around its openings. */
+/* An automatic extension that fails if it runs outside of the program's own calls of sqlite3_open(). */
 static __thread bool is_opening;
 
 static int see_opening(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	count = argc > 1 ? atoi(argv[1]) : 1;
 	if (!threads) /* never opens a database */
 		return printf("none\n") < 0;
-	if (argc > 3 && !strcmp(argv[3], "filter")) /* as a sandbox: any system call may be looked at */
+	if (argc > 3 && !strcmp(argv[3], "filter")) /* as in a sandbox, which may inspect any system call */
 		CHECK(filter_system_calls());
 	if (argc > 3 && !strcmp(argv[3], "extension"))
 		CHECK(!sqlite3_auto_extension((void (*)(void))see_opening));

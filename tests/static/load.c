@@ -27,7 +27,7 @@ static bool is_within(const struct load *load, uint64_t offset, uint64_t size)
 	return offset <= load->size && size <= load->size - offset;
 }
 
-/* RELR: an address, then bitmaps of the words behind it. */
+/* RELR: an address, then bitmaps of the words after it. */
 static void relocate_packed(char *image, const struct load *load, const uint64_t *entries, size_t count)
 {
 	uint64_t where = 0;
@@ -48,7 +48,7 @@ static void relocate_packed(char *image, const struct load *load, const uint64_t
 	}
 }
 
-/* The loader looks for each by its name: after that the names are in memory. */
+/* The loader looks each symbol up by its name, which brings the names into memory. */
 static void read_names(const char *image, const struct load *load, const uint64_t *values,
                        uint64_t relocations, uint64_t size)
 {
@@ -67,7 +67,7 @@ static void read_names(const char *image, const struct load *load, const uint64_
 	}
 }
 
-/* The object's own symbols; those that it takes from others get an address, too. */
+/* Relocates the object's own symbols. Imported symbols get an address, too. */
 static void relocate(const struct load *load)
 {
 	char *image = (char *)load->info.dlpi_addr;
@@ -106,7 +106,7 @@ static void relocate(const struct load *load)
 	read_names(image, load, values, values[DT_JMPREL], values[DT_PLTRELSZ]);
 }
 
-/* The file is mapped, as by the loader: pages that are not read take no memory. */
+/* Maps the file, like the loader, so pages that are not read take no memory. */
 static bool map_segment(char *start, int fd, const ElfW(Phdr) *segment)
 {
 	size_t before = segment->p_offset % PAGE, rest = -(segment->p_offset + segment->p_filesz) % PAGE;

@@ -16,7 +16,7 @@ struct load {
 	size_t size;
 };
 
-/* False: it is no program or shared object for this processor, or there is no room for it. */
+/* False: the file is not a program or shared object for this processor, or there is no memory for it. */
 bool load_file(struct load *load, const char *path);
 void load_free(struct load *load);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef NAME /* the program has a SQLite, which it exports, and runs statements, too */
+#ifdef NAME /* the program exports its own SQLite, and runs statements, too */
 int module_run(int count);
 #endif
 

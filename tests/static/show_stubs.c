@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints how each file's SQLite functions would be patched: their first bytes, and the stub or the reason why
- * there is none. Nothing is patched.
+ * Prints how each file's SQLite functions would be patched: their first bytes, and the stub or the reason
+ * against a stub. It patches nothing.
  */
 #include <sqlite3ext.h>
 #include <stddef.h>

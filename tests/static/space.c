@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * space MODULE: runs queries in threads, in each of which a module of another namespace (dlmopen()) has
- * values of its own. Prints how many of them were kept, and what two namespaces do not share.
+ * space MODULE: runs queries in threads. In each thread, a module of another namespace (dlmopen()) has values
+ * of its own. Prints how many of them were kept, and whether the namespaces share errno and
+ * the list of modules.
  */
 #include "space_module.h"
 
@@ -29,7 +30,7 @@ static void query(void)
 	sqlite3_close(db);
 }
 
-/* Every other one has had a query before. The values are no addresses. */
+/* Every other thread runs a query first. The values are odd, so they are not addresses. */
 static void *work(void *number)
 {
 	uintptr_t value = (uintptr_t)number << 8 | 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the machine's objects have a SQLite inside: what the search says, against a text
- * that every SQLite has in it. Folders and files are arguments.
+ * Finds the objects of the machine that contain a SQLite, and compares the search with a text that every
+ * SQLite contains. Folders and files are arguments.
  *
- * Where the search finds a table, the text must be there (no false find), its version must be
- * named in the file, and where neither is the search must be fast. Times are of the processor: the
- * shortest of three searches, and the first one, with the memory that it made resident.
+ * If the search finds a table, the text must be in the object (no false find), and the file must contain the
+ * table's version. If an object has neither, the search must be fast. Times are CPU times: the shortest of
+ * three searches, and the first one, with the memory that it made resident.
  */
 #include <ftw.h>
 #include <stdint.h>
@@ -24,11 +24,11 @@ static struct {
 	struct slow {
 		double ms;
 		char path[512];
-	} slowest[SLOWEST]; /* of those that have none */
+	} slowest[SLOWEST]; /* of the objects without a SQLite */
 } seen;
 static bool tells_all;
 
-/* CPU time: others may be busy, too. */
+/* CPU time, because other programs may use the processors, too. */
 static double now_ms(void)
 {
 	struct timespec now;
@@ -49,7 +49,7 @@ static bool has_text(const struct load *load, const char *text, size_t size)
 	return false;
 }
 
-/* No preload and no extension comes into a program that is linked fully statically. */
+/* A fully static program accepts neither a preload nor an extension. */
 static bool is_dynamic(const struct load *load)
 {
 	for (int i = 0; i < load->info.dlpi_phnum; i++)
@@ -85,7 +85,7 @@ static double resident_kib(void)
 static const char *const names[] = { "nothing", "a SQLite without a table",
 	                             "a SQLite whose table is not found", "a table" };
 
-/* The search of one object: the first time with the page faults of a program that was just loaded. */
+/* The search of one object. The first search includes the page faults of a program that was just loaded. */
 struct search {
 	enum static_found found;
 	struct static_table tables[STATIC_TABLES_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads call three functions again and again while these are patched and made as they were,
- * thousands of times: each call does what it should. Their first instructions are the shortest there
- * are, so that a jump takes the place of several, and threads are often right behind them.
+ * Threads call three functions again and again while another thread patches these and restores them,
+ * thousands of times. Each call must return the right value. Their first instructions are as short as
+ * possible, so that a jump replaces several of them, and threads are often right after them.
  *
  * test_static_freeze [ROUNDS]
  */
@@ -30,12 +30,12 @@
 #define FUNCTIONS 3
 #define THREADS 3
 #define ROUNDS 2000
-#define LONGEST_MS 2000 /* where each round is slow */
+#define LONGEST_MS 2000 /* if each round is slow */
 #define PATCHED_MIN 5
 
 typedef uint64_t function(uint64_t);
 
-/* The argument and a constant; pushes, moves and pops are all there is. */
+/* Adds its argument and a constant. All other instructions are pushes, moves and pops. */
 #define FUNCTION(name, number)                                                                               \
 	function name;                                                                                       \
 	__asm__(".pushsection .text\n.p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
@@ -53,7 +53,7 @@ static uint64_t wrapped[FUNCTIONS]; /* relaxed atomics */
 static volatile bool is_over;
 static int rounds = ROUNDS;
 
-/* In a section of their own, whose bounds the linker names. */
+/* The wrappers are in a section of their own, whose bounds the linker names. */
 #define WRAPPER(name, number)                                                                                \
 	__attribute__((section("wrapping"), noinline)) static uint64_t name(uint64_t value)                  \
 	{                                                                                                    \
@@ -81,14 +81,14 @@ static void *call(void *wrong)
 	for (uint64_t value = 0; !is_over; value++) {
 		for (unsigned i = 0; i < FUNCTIONS; i++)
 			*(uint64_t *)wrong += called[i](value) != value + i + 1;
-		/* Somewhere else for most of the time: otherwise they would seldom be there all at once. */
+		/* Outside for most of the time. Otherwise the threads would seldom all be outside. */
 		for (volatile int i = 0; i < 50; i++)
 			;
 	}
 	return NULL;
 }
 
-/* A thread that is in a handler, and goes back to where it was. */
+/* A handler, after which the thread returns to the interrupted instruction. */
 static void on_signal(int number)
 {
 	struct timespec pause = { 0, 50000 };
@@ -119,7 +119,7 @@ static bool patch_all(const struct static_object *object)
 	return !patch_functions(object, entries, FUNCTIONS, freeze_others, &now.area);
 }
 
-/* No thread may be in the wrappers, or in the stubs, which are unmapped then. */
+/* No thread may be in the wrappers, or in the stubs, because the stubs are unmapped then. */
 static bool restore_all(void)
 {
 	const struct static_range used[] = {
@@ -190,8 +190,8 @@ static void threads_go_on(void **state)
 	assert_true(patched >= PATCHED_MIN);
 }
 
-/* A thread that sleeps in what a function of the range has called is inside, too: nothing is
- * changed as long as it is there. */
+/* A thread that sleeps in a callee of a function of the range counts as inside, too. The code must not change
+ * before it returns. */
 static volatile bool is_inside;
 
 static void *stay(void *unused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a static SQLite loads queryprof while its threads already use SQLite. Its code is patched
- * while they are stopped, and their later calls are seen as usual. Each test has a child, because a process
- * is patched only once.
+ * A program with a static SQLite loads queryprof while its threads already use SQLite. The library stops the
+ * threads while it patches the code, and sees their later calls as usual. Each test has a child, because a
+ * process is patched only once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <sqlite3.h> /* before queryprof.h: qp_attach() is for the copy that is linked */
+#include <sqlite3.h> /* before queryprof.h, because qp_attach() is for the linked copy */
 
 #include <pthread.h>
 #include <queryprof.h>
@@ -44,7 +44,7 @@ static int64_t ask(sqlite3 *db, const char *sql)
 	return number;
 }
 
-/* How far the other threads are, and may go. */
+/* How many of the other threads wait, and whether they may continue. */
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
@@ -104,7 +104,7 @@ static void *work(void *unused)
 	return unused;
 }
 
-/* A statement that is only traced has no plan, and the reason is known when one of its runs had a sample. */
+/* A statement that is only traced has no plan. The reason is known after one of its runs had a sample. */
 static void expect_reason(sqlite3 *db)
 {
 	CHECK(!qp_set(db, "query_profiler_cpu_time_period_ns", "1000000"));
@@ -114,7 +114,7 @@ static void expect_reason(sqlite3 *db)
 	CHECK(!ask(db, "SELECT value FROM system.metrics WHERE metric = 'plans_of_unknown_layouts'"));
 }
 
-/* `way`: how the copy is to be watched; NULL: as it happens. */
+/* `way`: how the library is to watch the copy; NULL: in any way. */
 static void load_late(const char *way)
 {
 	pthread_t threads[THREADS];
@@ -165,7 +165,7 @@ static bool succeeds_in_child(const char *way)
 	return status == 0;
 }
 
-/* A machine may be so loaded that a thread does not stop in time. */
+/* On a loaded machine a thread may not stop in time, so there are several attempts. */
 static void test_outside(void **state)
 {
 	int attempts = 10;
@@ -184,7 +184,7 @@ static void test_inside(void **state)
 	waits_inside = false;
 }
 
-/* Patched or not, what they do is right, and seen. */
+/* Whether the code is patched or not, the threads' results are right, and the library sees them. */
 static void test_busy(void **state)
 {
 	(void)state;

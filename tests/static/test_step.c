@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a SQLite inside that patches itself, and is stepped instruction by instruction
- * through entry, stub, wrapper, displaced instructions and body. At each the stack must lead to
- * the call that the host made, and on as it did before that call, or end, truncated, at the few
- * whose unwind information is known to be wrong (handler/unwind/distrust.h). Memory keeps its
- * protections.
+ * A program with a SQLite inside patches itself, and steps instruction by instruction through entry, stub,
+ * wrapper, displaced instructions and body. At each instruction the stack must lead to the host's call, and
+ * then continue as before that call. It may be truncated only at the few instructions whose unwind
+ * information is known to be wrong (handler/unwind/distrust.h). The protection of memory must not change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,7 +118,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	}
 	if (!now.sp)
 		return;
-	if (sp > now.sp || now.steps == STEPS_MAX) { /* it has returned */
+	if (sp > now.sp || now.steps == STEPS_MAX) { /* the call has returned */
 		now.is_on = false;
 		registers->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)0x100;
 		return;
@@ -128,7 +127,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	now.at_entry += pc == now.function;
 	now.in_stub += is_in_stubs(pc);
 	depth = qp_unwind(context, trace, FRAMES);
-	/* From the caller on. */
+	/* Compares the frames from the caller on. */
 	tail = now.expected_depth - 1;
 	if (depth < 0)
 		now.cut++;
@@ -168,7 +167,7 @@ static void end(const char *name)
 
 #define STEPPED(function, ...)                                                                               \
 	({                                                                                                   \
-		/* Link-time optimisation would put a part of it here. */                                    \
+		/* volatile: link-time optimisation would inline a part of the function here */              \
 		__typeof__(&(function)) volatile called_ = function;                                         \
 		__typeof__(function(__VA_ARGS__)) result_;                                                   \
 		begin((const void *)function);                                                               \
@@ -190,7 +189,7 @@ static void test_steps(void **state)
 		sqlite3_exec(db, "CREATE TABLE t(a, b); INSERT INTO t VALUES (1, x'0102')", NULL, NULL, NULL),
 		SQLITE_OK);
 	sigaction(SIGTRAP, &action, NULL);
-	/* Once without: names are bound, the sampler runs. */
+	/* The first runs are not stepped. They bind the names, and the sampler starts. */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(sqlite3_prepare_v2(db, "SELECT a FROM t", -1, &stmt, NULL), SQLITE_OK);
 		assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
@@ -200,7 +199,8 @@ static void test_steps(void **state)
 	assert_int_equal(STEPPED(sqlite3_step, stmt), SQLITE_ROW);
 	assert_int_equal(STEPPED(sqlite3_reset, stmt), SQLITE_OK);
 	assert_int_equal(STEPPED(sqlite3_finalize, stmt), SQLITE_OK);
-	/* Steps take so long that the statement had samples, and its plan was read. That is enough of it. */
+	/* The steps take so long that the statement has had samples, and the library has read its plan. That
+	 * suffices. */
 	assert_int_equal(qp_set(db, "query_profiler_cpu_time_period_ns", "0"), 0);
 	assert_int_equal(qp_set(db, "query_profiler_real_time_period_ns", "0"), 0);
 	assert_int_equal(STEPPED(sqlite3_exec, db, "INSERT INTO t VALUES (2, 3)", NULL, NULL, NULL),
