@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: a process that makes a file by mkostemp() is sent SIGTERM as soon as the file
- * is there, and before he knows.
+ * For LD_PRELOAD: sends SIGTERM to a process that makes a file by mkostemp(), as soon as the file exists and
+ * before mkostemp() returns.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: 10 s pass from one look at the clock to the next.
+ * For LD_PRELOAD: the clock advances by 10 s at each reading.
  */
 #include <dlfcn.h>
 #include <time.h>

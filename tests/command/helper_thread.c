@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * helper_thread: all items are worked on, in their order, with a thread and without; work that fails ends
- * with its errno. Without a thread: no stack is as large as the default that is asked for.
+ * helper_thread: processes all items in their order, with and without a thread; a failure ends the work with
+ * its errno. To test it without a thread, the program asks for a default stack that is too large.
  */
 #include "cmd/file/helper_thread.h"
 
@@ -55,7 +55,7 @@ static bool add(struct helper_thread *thread, uint64_t item)
 	return place;
 }
 
-/* Every number of items around the sizes of blocks, in two parts. */
+/* All numbers of items around the sizes of blocks, in two parts. */
 static void check_order(bool has_thread)
 {
 	for (uint64_t count = 0; count <= 2 * ITEMS * BLOCKS + 1; count++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * selected_sums FILE [LABEL]: whether the virtual table selected_sums has the sums of the view of that name,
- * which it replaces, and summed_runs those of run_values, for the samples and runs of the file, or those
- * under LABEL. Prints how many groups of samples were compared.
+ * selected_sums FILE [LABEL]: compares the virtual table selected_sums with the view of the same name, which
+ * it replaces, and summed_runs with run_values, for all samples and runs of the file or for LABEL's only.
+ * Prints the number of compared groups of samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 	"series, trace_type, thread, run, logged, hash, program, own_program, finished, is_worker, "         \
 	"comment, "                                                                                          \
 	"labels, stack_id, opcode, node, phase, wait, queued, checkpoint, spill"
-/* The order of additions is not the same. */
+/* Rounds the sums of floating-point numbers, because the two add in different orders. */
 #define SUMS                                                                                                 \
 	"sum(samples), sum(value), printf('%%.12g', sum(square)), printf('%%.12g', sum(spread)), "           \
 	"max(longest), sum(stretches), sum(changes)"
@@ -48,7 +48,7 @@ static void keep(sqlite3 *db, const char *name)
 	}
 }
 
-/* The columns that only the table has; and its rows are one for each combination of keys. */
+/* The columns that only the table has. It has one row for each combination of keys. */
 static void keep_shapes(sqlite3 *db)
 {
 	run(db, "CREATE TEMP TABLE report_shapes AS SELECT id AS stack_id, 7 AS shape FROM stacks");
