@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A span of the request's trace, where the host has begun one. */
-#ifdef ENGINE_WITHOUT_SPANS /* to see what they cost: tests/bench/span_bench.c */
+/* A span of the request's trace, if the host has begun one. */
+#ifdef ENGINE_WITHOUT_SPANS /* tests/bench/span_bench.c measures the spans' cost */
 #define STAGE(name)
 #else
 #define STAGE(name) QP_SPAN(name)
@@ -29,8 +29,8 @@ static int fail(struct run *run, int code, const char *text)
 	return code;
 }
 
-/* Profiling needs one call before and one after. A query in brackets is one of its
- * own, whose initial query is the one around it. */
+/* Profiling needs one call before and one after. A query in brackets is a query of its own, and the enclosing
+ * query is its initial query. */
 static int run_text(const char *text, const char *id, uint64_t *result, const char **error)
 {
 	static __thread struct run kept;
@@ -101,7 +101,7 @@ struct task {
 	int code;
 };
 
-/* The threads run under the id of the query that they work for. */
+/* A thread runs under the id of the query for which it works. */
 static void *run_task(void *context)
 {
 	struct task *task = context;

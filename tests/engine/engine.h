@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A very small engine, to show how one is profiled: it runs queries of numbers.
+ * A very small engine that shows how to profile one. It runs queries on numbers.
  *
  *   sum N              adds 1 to N
- *   both (Q) (Q)       runs two queries one after the other and adds what they give
- *   threads K (Q)      runs a query on K threads of its own and adds what they give
+ *   both (Q) (Q)       runs two queries one after the other and adds their results
+ *   threads K (Q)      runs a query on K threads of its own and adds their results
  *   fail TEXT          ends with an error
  */
 #ifndef ENGINE_H

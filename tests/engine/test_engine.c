@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiling an engine that is not SQLite: its queries are in query_log and its samples in trace_log. The test
+ * Profiling an engine other than SQLite: its queries are in query_log and its samples in trace_log. The test
  * reads the trace file as any program can.
  */
 #include <setjmp.h>
@@ -94,11 +94,11 @@ static void test_nested(void **state)
 {
 	(void)state;
 	run("both (sum 600000000) (both (sum 300000000) (sum 1))", "outer", ENGINE_OK);
-	/* 'sum 1' has a row only where its thread lost the processor for 10 ms. */
+	/* 'sum 1' has a row only if its thread lost the processor for 10 ms. */
 	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query_id "
 	                     "<> 'outer' AND query <> 'sum 1'"),
 	                 3);
-	/* each sample is the innermost's */
+	/* each sample belongs to the innermost query */
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id = 'outer'") <= 2, 1);
 	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE initial_query_id = 'outer' AND query = "
 	                     "'sum 600000000' "
@@ -129,7 +129,7 @@ static void test_errors(void **state)
 	                 1);
 }
 
-/* The engine's stages in the host's trace, under the queries that they are of. */
+/* The engine's stages appear in the host's trace, each under its query. */
 static void test_spans(void **state)
 {
 	(void)state;
@@ -149,7 +149,7 @@ static void test_spans(void **state)
 	                 2);
 }
 
-/* A query of many threads is no span: it may outlast the trace in which it begins. */
+/* A query of many threads does not become a span, because it may outlast the trace in which it begins. */
 static void test_handle_in_a_trace(void **state)
 {
 	const qp_query query = { .size = sizeof(query), .text = "of many threads" };
@@ -170,7 +170,7 @@ static void test_handle_in_a_trace(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = 'of many threads'"), 0);
 }
 
-/* Worker threads under the id of the query: a line each, and all samples by one id. */
+/* Worker threads run under the query's id: each has a row, and all samples have one id. */
 static void test_threads(void **state)
 {
 	(void)state;
@@ -189,7 +189,7 @@ static void test_threads(void **state)
 		1);
 }
 
-/* An engine that stores in SQLite: its statements name the query that they are in. */
+/* If an engine stores its data in SQLite, its statements name the enclosing query. */
 static void test_with_sqlite(void **state)
 {
 	const qp_query query = { .size = sizeof(query), .text = "stores", .query_id = "storing" };

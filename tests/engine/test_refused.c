@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Refused calls of queryprof.h, before and while queryprof runs: each returns the documented code, and an
+ * Refused calls of queryprof.h, before and while queryprof runs. Each returns the documented code, and an
  * error that names the function or the member. After each, a valid call succeeds.
  */
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static int read_ring(void *bytes, const qp_metric *metric)
 static void test_before(void **state)
 {
 	int64_t ring = 0;
-	/* Of a program made with a later header. */
+	/* As in a program compiled with a newer header. */
 	struct {
 		qp_config known;
 		int64_t unknown;
@@ -53,7 +53,7 @@ static void test_before(void **state)
 	REFUSED(QP_NOT_RUNNING, "qp_query_end", qp_query_end(0, NULL));
 	REFUSED(QP_NOT_RUNNING, "qp_thread_register", qp_thread_register());
 	REFUSED(QP_INVALID, "qp_config.size = 1", qp_init(&(qp_config){ .size = 1 }));
-	/* Nothing of what is refused stays, neither the half-begun start nor a setting. */
+	/* A refused call changes nothing: neither a partial start nor a setting remains. */
 	REFUSED(QP_INVALID, "trace_log_max_bytes = -1",
 	        qp_init(&(qp_config){ .size = sizeof(qp_config),
 	                              .trace_log_path = "/tmp/trace",
@@ -67,10 +67,10 @@ static void test_before(void **state)
 	assert_setting("trace_log_path", "");
 	assert_setting("trace_log_flush_interval_ms", "1000");
 	REFUSED(QP_STORE, "/nonexistent/trace", qp_init(&newer.known));
-	/* But for the ring, which has been made. */
+	/* The ring is the exception, because it already exists. */
 	REFUSED(QP_LOCKED, "fixed at 65536 bytes",
 	        qp_init(&(qp_config){ .size = sizeof(qp_config), .trace_log_ring_bytes = 131072 }));
-	/* Of a program made with an earlier header: what follows is not of its structure. */
+	/* As in a program compiled with an older header: the later members do not belong to its structure. */
 	assert_int_equal(qp_init(&(qp_config){ .size = offsetof(qp_config, trace_log_max_bytes),
 	                                       .trace_log_max_bytes = -1,
 	                                       .trace_log_flush_interval_ms = -1 }),
@@ -98,7 +98,7 @@ static void test_queries(void **state)
 	assert_int_equal(qp_flush(10000), QP_OK);
 }
 
-/* A handle is for one query, and goes with it. */
+/* A handle belongs to one query, and ends with it. */
 static void test_handles(void **state)
 {
 	qp_query_handle *handle = qp_query_start(NULL), *other;
@@ -112,7 +112,7 @@ static void test_handles(void **state)
 	handle = qp_query_start(NULL);
 	other = qp_query_start(NULL);
 	assert_ptr_not_equal(handle, other);
-	/* The thread goes back into a query that has ended meanwhile. */
+	/* The thread would return to a query that has ended meanwhile. */
 	assert_null(qp_query_enter(handle));
 	assert_ptr_equal(qp_query_enter(other), handle);
 	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
