@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hands a writer a stack with inlined functions, by construction, from two threads of
- * one query, and leaves what it writes on stdout, for test_inlined.py.
+ * Passes a writer an artificial stack with inlined functions, from two threads of one query, and prints the
+ * writer's output on stdout, for test_inlined.py.
  *
  *   inlined FORMAT
  */
@@ -27,7 +27,7 @@ static const struct export_module program = {
 	.end = 0x4000,
 };
 
-/* small() in middle<…>() in large(), at one address; main() called that. */
+/* small() inlined into middle<…>(), inlined into large(), at one address; main() called large(). */
 static const struct export_line inlined[] = {
 	{ "small", "_Z5smallv", "x.h", 3 },
 	{ "middle<[u8; 4]>", "_Z6middlev", "x.h", 7 },
