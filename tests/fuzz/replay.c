@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In libFuzzer's place: gives a target inputs, each whole and, down to 64 bytes, cut to its half again
- * and again, in memory of exactly that size. A target with choices gets each input at every
- * eighth choice, whole: by turns, so that each choice has some.
+ * Replaces libFuzzer: passes inputs to a target. Each input is passed whole and, down to 64 bytes, repeatedly
+ * cut to half, in memory of exactly that size. If a target has choices, each input is passed whole at every
+ * eighth choice, and the inputs alternate so that each choice gets some.
  *
  *   replay FOLDER|LINES...
  *
- * A folder has an input a file; a file of LINES has an input a line, in hexadecimal digits, and lines
- * that begin with #.
+ * A folder contains an input per file. A file of LINES contains an input per line, in hexadecimal digits, and
+ * comments that begin with #.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -44,7 +44,7 @@ static void use(const char *path)
 	char *error = NULL;
 
 	printf("%s\n", path);
-	fflush(stdout); /* the one that it was, if this is the last */
+	fflush(stdout); /* if the program crashes, the last line names the file */
 	start_store(path, 1 << 20);
 	if (store_open(&error))
 		printf("  %s\n", error);

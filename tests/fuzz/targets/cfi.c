@@ -28,7 +28,7 @@
 #define STACK_BYTES 1024u
 #define DAMAGE_MAX 8u
 
-/* Header with a table of one function, CIE and FDE. */
+/* Builds a header with a table of one function, a CIE and an FDE. */
 static size_t build(uint8_t *image, const uint8_t *instructions, size_t size)
 {
 	static const uint8_t cie[] = {
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cfi_row row;
 	bool signal_frame;
 
-	/* One more behind it that nobody may read. */
+	/* The second page is not readable, so reading past the section is a fault. */
 	if (!page) {
 		page = mmap((void *)(uintptr_t)ADDRESS, 2 * PAGE, PROT_NONE,
 		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cfi_find_row(&section, pc, &row);
 	cfi_find_register(&section, pc, CFI_FRAME_POINTER, &row.frame_pointer);
 
-	/* The stack's words are addresses of its own, so that one step can lead to the next. */
+	/* The stack's words are addresses within the stack, so that one step can lead to the next. */
 	uint64_t *words = malloc(STACK_BYTES), registers[CFI_REGISTERS];
 	for (size_t i = 0; i < STACK_BYTES / sizeof(*words); i++)
 		words[i] = (uintptr_t)&words[(i * 7 + 3) % (STACK_BYTES / sizeof(*words))];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: a file in memory that claims to be a sampled module. Names, lines and inlined functions are
- * read from it, at the addresses of its functions and at others all over the file.
+ * For libFuzzer: a file in memory that claims to be a sampled module. The target reads names, lines and
+ * inlined functions from it, at the addresses of its functions and at others all over the file.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "symbol/symbol_table.h"
 #include "target.h"
 
-#define SPREAD 64    /* addresses over the file */
-#define FUNCTIONS 64 /* that are looked up */
+#define SPREAD 64    /* addresses all over the file */
+#define FUNCTIONS 64 /* whose addresses are looked up */
 
 struct look_up {
 	struct lines *lines;
@@ -30,7 +30,7 @@ static void look_up(struct lines *lines, uint64_t address)
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
 	size_t count = lines_frames(lines, address, frames, SYMBOL_FRAMES_MAX);
 
-	/* Texts are valid to their ends. */
+	/* All texts must be readable to their ends. */
 	for (size_t i = 0; i < count; i++)
 		if ((frames[i].function && strlen(frames[i].function) > INT32_MAX) ||
 		    (frames[i].file && strlen(frames[i].file) > INT32_MAX))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: what a process that is gone, or is hostile, has handed over to `record`, which stores
- * it in a trace file: records of every kind, and damage to all of the memory around them.
+ * For libFuzzer: memory that a dead or hostile process has shared with `record`, which stores its content in
+ * a trace file: records of every kind, and damage to all of the memory around them.
  *
- * An input: how many words are damaged; of each its part of the memory, its place there and its value;
- * then records, each with a byte for the kind, two for the size, and its content.
+ * An input contains the number of damaged words; for each word its part of the memory, its place there and
+ * its value; then records, each with a byte for the kind, two for the size, and its content.
  */
 #include "../../store/support.h"
 
@@ -26,7 +26,7 @@
 #define PAGE 4096
 #define PARTS 6
 
-/* The memory as it is made, without its empty pages; and a file that has its tables. */
+/* The newly made memory, without its empty pages; and a file with empty tables. */
 static int fd;
 static struct shared_ring shared; /* where the parts of the memory are */
 static char *memory;
@@ -117,7 +117,7 @@ static char *place_of(const void *part)
 	return memory + ((const char *)part - (const char *)shared.memory);
 }
 
-/* Another process makes it, as this one is to have nothing of its own there. */
+/* Another process makes the memory, so that this one owns nothing there. */
 static void get_memory(void)
 {
 	int to_parent[2], to_child[2], number;
@@ -195,7 +195,7 @@ static void damage(struct reader *reader)
 	size_t place = take(reader, 2) * sizeof(uint64_t);
 	uint64_t value = take(reader, 8);
 
-	/* Not beyond the memory: that of the last part may be less. */
+	/* The memory may end before the last part's largest place. */
 	if (place < (size_t)(memory + shared.size - part))
 		memcpy(part + place, &value, sizeof(value));
 }
@@ -228,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_memory_anew();
 	make_file_anew();
 	count = take(&reader, 1) % (2 * DAMAGE_MAX);
-	/* Records are put into a sound ring, and damaged after. */
+	/* Records are put into a sound ring, which is damaged afterwards. */
 	damages = reader.data;
 	bytes = count / 2 * 11 < reader.size ? count / 2 * 11 : reader.size;
 	reader.data += bytes;

@@ -12,7 +12,8 @@
 #include "collect/ring_remains.h"
 #include "target.h"
 
-/* The block, at its beginning; and the reader's words, which decide first, as multiples of words. */
+/* An input begins with the reader's words, which the target reads first, as multiples of words. The rest
+ * becomes the block's beginning. */
 struct input {
 	uint16_t head, next, taken, tail;
 };
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ring) {
 		ring_remains_sound(ring);
 		ring_remains_repair(ring);
-		/* What was repaired can be read to its end. */
+		/* A repaired ring must be readable to its end. */
 		unsigned kind, sum = 0;
 		const unsigned char *payload;
 
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			ring_pass(ring);
 		}
 		if (sum == 1)
-			memory[0] = (char)sum; /* so that all of it is read */
+			memory[0] = (char)sum; /* so that the compiler keeps all reads */
 	}
 	return 0;
 }

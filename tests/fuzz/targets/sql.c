@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: arguments of all functions, constraints on all tables, and settings, in a process
- * that has loaded the library as it is built (QUERYPROF_LIBRARY); and labels in comments. Functions,
- * tables and settings are those that the library says it has; settings are changed in each way of SQL.
+ * For libFuzzer: arguments of all functions, constraints on all tables, and settings, in a process that has
+ * loaded the library as it is built (QUERYPROF_LIBRARY); and labels in comments. The library itself lists its
+ * functions, tables and settings. Each way of SQL to change a setting is used.
  *
- * An input is a number that chooses one of them, and values (value.h).
+ * An input is a number that chooses one of the statements, and values (value.h).
  */
 #include <sqlite3.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #include "target.h"
 #include "value.h"
 
-#define PLACE '\1' /* of a value, in a statement */
+#define PLACE '\1' /* marks the place of a value in a statement */
 #define STATEMENTS_MAX 2000
 #define ARGUMENTS_MAX 5
 #define ROWS_MAX 20
@@ -29,7 +29,7 @@ size_t fuzz_choices(void)
 	return count;
 }
 
-/* Each row of the query is a statement. */
+/* Each row of the query's result is a statement. */
 static void add_statements(const char *sql)
 {
 	sqlite3_stmt *stmt;
@@ -78,8 +78,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* The statement with a value of the input in the place of PLACE: where no parameter can be. A comment has
- * the text as it is, and as values have no slash its end stays its end. */
+/* Puts a value of the input in the place of PLACE, where a parameter is not possible. In a comment the text
+ * is not quoted. Values contain no slash, so they cannot end the comment. */
 static char *put_value(const char *statement, const char *place, const uint8_t **data, size_t *size)
 {
 	struct value value = take_value(data, size);
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	code = sqlite3_prepare_v2(db, made ? made : statement, -1, &stmt, NULL);
 	sqlite3_free(made);
 	if (code)
-		return 0; /* another number of arguments, no number */
+		return 0; /* wrong number of arguments, or not a number */
 	for (int i = 1; i <= sqlite3_bind_parameter_count(stmt) && i <= ARGUMENTS_MAX; i++)
 		bind_value(stmt, i, take_value(&data, &size));
 	for (int rows = 0; rows < ROWS_MAX && sqlite3_step(stmt) == SQLITE_ROW; rows++)

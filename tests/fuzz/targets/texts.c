@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Copies of the exact size: a byte too far is seen. */
+	/* Copies of the exact size, so that the sanitizer detects a byte read past the end. */
 	char *exact = malloc(size ? size : 1), *text = malloc(size + 1);
 
 	if (exact && text) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For libFuzzer: a trace file of somebody else's, read by a subcommand in this process.
+ * For libFuzzer: a foreign trace file, read by a subcommand in this process.
  *
- * An input: two bytes that choose a command line, then changes of a sound file (trace.sql): two bytes that
- * choose a column, and the value that all its rows get (value.h); or, one past the columns, a text whose
- * first four bytes say where its rest comes into the file's bytes.
+ * An input: two bytes that choose a command line, then changes of a sound file (trace.sql). Each change has
+ * two bytes that choose a column, and the new value of all its rows (value.h). One past the columns, the
+ * value is a text whose first four bytes are the offset in the file at which its rest is written.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,12 +68,12 @@ static const char *const lines[][WORDS_MAX] = {
 };
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 
-static uint8_t *sound; /* the file */
+static uint8_t *sound; /* the sound file */
 static size_t sound_size;
 static char *updates[KEPT_MAX];
 static size_t update_count;
 
-/* The values that options have at the start; a command line leaves its own there. */
+/* The options' initial values, because a command line changes them. */
 static struct {
 	const char **to, *value;
 } kept[KEPT_MAX];
@@ -151,8 +151,8 @@ static void make_sound(void)
 
 	must(!schema_make_tables(db), sqlite3_errmsg(db));
 	must(!sqlite3_exec(db, rows, NULL, NULL, NULL), sqlite3_errmsg(db));
-	/* Commands read through views of their own; these are most of a file's schema, and take the time of
-	 * it. */
+	/* Drops the views, because commands create their own. Views are most of a file's schema, and would
+	 * take most of the time. */
 	must(!sqlite3_exec(db, views, NULL, NULL, NULL), sqlite3_errmsg(db));
 	head = sqlite3_mprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION_ID,
 	                       STORE_SCHEMA_VERSION);
@@ -232,7 +232,7 @@ static void make_damaged(const uint8_t *data, size_t size)
 	sqlite3_close(db);
 }
 
-/* What the command prints goes nowhere. */
+/* Discards the command's output. */
 static int run(const char *const *line)
 {
 	FILE *output = stdout, *errors = stderr;
@@ -269,7 +269,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		keep_options(command->shared);
 	}
 	make_sound();
-	/* A wrong command line would leave every file unread. */
+	/* With an invalid command line, the target would never read a file. */
 	for (size_t i = 0; i < LINES; i++) {
 		write_file(sound, sound_size);
 		must(run(lines[i]) == COMMAND_FINE, lines[i][0]);

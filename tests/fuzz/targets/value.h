@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value that was taken from an input. */
+/* A value from an input. */
 struct value {
 	enum { VALUE_NULL, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB, VALUE_TYPES } type;
 	int64_t integer; /* of the first bytes */
@@ -41,7 +41,7 @@ static inline struct value take_value(const uint8_t **data, size_t *size)
 	return value;
 }
 
-/* Binds the value, which is taken over. */
+/* Binds the value and takes ownership of its text. */
 static inline void bind_value(sqlite3_stmt *stmt, int number, struct value value)
 {
 	double real;
