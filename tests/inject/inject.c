@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: makes calls of one library fail (libqueryprof.so, or INJECT_LIBRARY), or of the program where
- * INJECT_PROGRAM is set, as INJECT says.
+ * Preloaded: makes calls of one library fail (libqueryprof.so, or INJECT_LIBRARY), or calls of the program if
+ * INJECT_PROGRAM is set. INJECT selects the calls:
  *
- *   INJECT=list:FILE         none; the places that call, "FUNCTION OFFSET" a line, go to FILE
+ *   INJECT=list:FILE         none; writes the calling places to FILE, one "FUNCTION OFFSET" a line
  *   INJECT=once:OFFSET       the first call from that place in the library
- *   INJECT=always:OFFSET     each
+ *   INJECT=always:OFFSET     each call from that place
  *
- * A place is the return address of a call, from where the library or the program begins. What libc calls for
- * itself, and other libraries, never fails.
+ * A place is the return address of a call, relative to the start of the library or program. Calls within
+ * libc, and calls of other libraries, never fail.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static bool in_program;
 static const char *library = "libqueryprof.so"; /* the beginning of its name */
 static _Atomic uintptr_t places[PLACES];
 
-/* syscall() itself is among what fails here. */
+/* This file's syscall() may fail, so this function calls libc's. */
 static long raw_call(long number, long a, long b, long c, long d, long e, long f)
 {
 	static long (*real)(long number, ...);
@@ -68,7 +68,7 @@ static void read_environment(void)
 	wanted = colon ? strtoull(colon + 1, NULL, 16) : 0;
 }
 
-/* Appended at once: the process may end in any way. */
+/* Appends the line immediately, because the process may end in any way. */
 static void note(const char *function, uintptr_t place)
 {
 	char line[100];
@@ -92,7 +92,7 @@ static void note(const char *function, uintptr_t place)
 	}
 }
 
-/* Whether the call that returns to `address` is to fail. */
+/* Returns whether the call that returns to `address` must fail. */
 static bool fails(const char *function, void *address)
 {
 	struct dl_find_object found;
@@ -104,7 +104,7 @@ static bool fails(const char *function, void *address)
 		read_environment();
 	if (mode == NOTHING || _dl_find_object(address, &found))
 		return false;
-	name = found.dlfo_link_map->l_name; /* empty: the program */
+	name = found.dlfo_link_map->l_name; /* empty for the program */
 	slash = strrchr(name, '/');
 	if (in_program ? *name != '\0' : !slash || strncmp(slash + 1, library, strlen(library)) != 0)
 		return false;
@@ -115,7 +115,7 @@ static bool fails(const char *function, void *address)
 	return mode > LIST && place == wanted && (!atomic_exchange(&has_failed, true) || mode == ALWAYS);
 }
 
-/* For own_memory.c. */
+/* Called by own_memory.c. */
 __attribute__((visibility("default"))) bool inject_fails(const char *function, void *address);
 
 bool inject_fails(const char *function, void *address)
@@ -132,7 +132,7 @@ bool inject_fails(const char *function, void *address)
 		}                                                                                            \
 	} while (0)
 
-/* glibc has these under names of its own, and dlsym() may allocate. */
+/* glibc's own names for these functions. dlsym() may allocate, so it cannot find them. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
@@ -196,7 +196,7 @@ int asprintf(char **text, const char *format, ...)
 	return size;
 }
 
-/* What getdelim() and getline() are in optimized code. */
+/* Optimized code calls this for getdelim() and getline(). */
 ssize_t __getdelim(char **line, size_t *size, int delimiter, FILE *file)
 {
 	FAIL(__getdelim, ENOMEM, -1);
@@ -379,7 +379,7 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
 	return REAL(sigaction)(number, action, before);
 }
 
-/* Timers are made so, and what older C libraries do not know. */
+/* The library makes timers by syscall(), and calls functions by it that older C libraries lack. */
 long syscall_of_libc(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 long syscall_of_libc(long number, long a, long b, long c, long d, long e, long f)
 {

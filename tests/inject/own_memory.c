@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's own memory functions, which fail as the preload decides. The linker puts them in front of the
- * real ones. */
+/* Replaces the library's own memory functions by functions that fail if the preload decides so. The linker
+ * resolves calls to them first. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of inject.c; NULL: it is not preloaded. */
+/* Defined in inject.c; NULL if that is not preloaded. */
 __attribute__((weak)) bool inject_fails(const char *function, void *address);
 
 #define FAIL(name)                                                                                           \
