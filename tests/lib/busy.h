@@ -18,7 +18,7 @@
 static pid_t busy_processes[BUSY_MAX];
 static int busy_count;
 
-/* Up to BUSY_MAX in all. Gives how many run then. */
+/* Starts up to BUSY_MAX processes in all. Returns how many run then. */
 static inline int busy_start(int count)
 {
 	for (int i = 0; i < count && busy_count < BUSY_MAX; i++) {
@@ -36,7 +36,7 @@ static inline int busy_start(int count)
 	return busy_count;
 }
 
-/* So many for each processor that the process may use. */
+/* Starts `count` processes for each processor that the process may use. */
 static inline void busy_start_per_processor(int count)
 {
 	cpu_set_t processors;

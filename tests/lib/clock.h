@@ -21,7 +21,7 @@ static inline uint64_t now_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* Of the calling thread. */
+/* The CPU time of the calling thread. */
 static inline uint64_t cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the three pointers says where it goes. A number is at least `least`. */
+/* One of the three pointers is the option's destination. A number must be at least `least`. */
 struct test_option {
-	const char *name, *value; /* "--seconds", "S"; NULL: it has no value */
+	const char *name, *value; /* "--seconds", "S"; NULL: it takes no value */
 	bool *flag;
 	const char **text;
 	double *number, least;

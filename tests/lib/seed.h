@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The seed of a test's random numbers. It is fixed, so that all runs are equal, unless QUERYPROF_TEST_SEED
- * has another one (tools/test --long sets it). It is printed, so that a failure can be repeated.
+ * sets another one (tools/test --long does). The test prints it, so that a failure can be repeated.
  */
 #ifndef TESTS_LIB_SEED_H
 #define TESTS_LIB_SEED_H
@@ -13,14 +13,14 @@
 static inline uint64_t test_seed(uint64_t fixed)
 {
 	const char *text = getenv("QUERYPROF_TEST_SEED");
-	/* Never 0: a shift register would stay there. */
+	/* Never 0, because a shift register would stay at 0. */
 	const uint64_t seed = text ? strtoull(text, NULL, 0) * UINT64_C(0x9e3779b97f4a7c15) | 1 : fixed;
 
 	printf("QUERYPROF_TEST_SEED=%s\n", text ? text : "(fixed)");
 	return seed;
 }
 
-/* How many rounds a test makes: QUERYPROF_TEST_ROUNDS, or the usual number. */
+/* The number of a test's rounds: QUERYPROF_TEST_ROUNDS, or the usual number. */
 static inline long test_rounds(long usual)
 {
 	const char *text = getenv("QUERYPROF_TEST_ROUNDS");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells sleeps that waited from those that did not. If another thread preempts a thread before it sleeps, it
- * may run again only when the time is over. Then it was ready all the time, and waited only for a processor.
+ * Distinguishes sleeps that waited from sleeps that did not. If another thread preempts a thread before it
+ * sleeps, it may run again only after the sleep's end. Then it was ready all the time, and waited only for a
+ * processor.
  */
 #ifndef TESTS_LIB_SLEEPS_H
 #define TESTS_LIB_SLEEPS_H
@@ -10,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* How often the calling thread has given its processor up. */
+/* The number of times that the calling thread has given up its processor. */
 static inline long voluntary_switches(void)
 {
 	struct rusage usage;
@@ -19,7 +20,7 @@ static inline long voluntary_switches(void)
 	return usage.ru_nvcsw;
 }
 
-/* Whether it was a wait. */
+/* Sleeps. Returns whether the thread waited. */
 static inline bool sleep_for_us(useconds_t us)
 {
 	long before = voluntary_switches();

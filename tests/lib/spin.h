@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* One copy, in a register: with a counter in memory, two inlined copies had rates that differed by
- * 1.8 on a Zen 4, as the processor had one of them forwarded from its stores and not the other. */
+/* There is one copy, with its counter in a register. With a counter in memory, the rates of two inlined
+ * copies differed by a factor of 1.8 on a Zen 4, which forwarded only one of them from its stores. */
 __attribute__((noinline, unused)) static void spin_rounds(uint64_t rounds)
 {
 	while (rounds--)
@@ -21,11 +21,11 @@ __attribute__((noinline, unused)) static void spin_rounds(uint64_t rounds)
 
 #define SPIN_TRIAL 1000000 /* some 0.3 ms */
 
-/* The most rounds in a ns of several tries: the others were disturbed. */
+/* The most rounds per ns of several trials. Slower trials were disturbed. */
 static double spin_rate;
 
-/* Before there are threads. The best of some ms: five trials in one had half of the rate, on a machine
- * that others used. */
+/* Runs before the program starts threads. Takes the best of 40 trials, because five trials within one ms had
+ * half of the rate on a busy machine. */
 __attribute__((constructor)) static void spin_calibrate(void)
 {
 	for (int i = 0; i < 40; i++) {
@@ -41,7 +41,7 @@ __attribute__((constructor)) static void spin_calibrate(void)
 	}
 }
 
-/* About so much of the thread's CPU time. */
+/* Uses about this much of the thread's CPU time. */
 static inline void spin(uint64_t cpu_ns)
 {
 	spin_rounds((uint64_t)((double)cpu_ns * spin_rate));

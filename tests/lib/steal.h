@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* From all processors, until now. */
+/* The stolen ticks of all processors so far. */
 static inline unsigned long long stolen_ticks(void)
 {
 	FILE *file = fopen("/proc/stat", "r");
@@ -22,7 +22,7 @@ static inline unsigned long long stolen_ticks(void)
 	return ticks;
 }
 
-/* At most, of so many ticks: each processor has its own. */
+/* The most time that these ticks may be. Each processor rounds on its own. */
 static inline double stolen_ns(unsigned long long ticks)
 {
 	return ticks ? (double)(ticks + (unsigned long long)sysconf(_SC_NPROCESSORS_CONF)) * 1e9 /

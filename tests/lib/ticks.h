@@ -20,7 +20,7 @@ static inline double tick_ns(void)
 	return tick.tv_nsec > 1000000 ? (double)tick.tv_nsec : 1e6;
 }
 
-/* The calling thread's, until now. */
+/* The calling thread's turns so far. */
 static inline uint64_t turns_of_thread(void)
 {
 	struct rusage usage;
@@ -29,7 +29,7 @@ static inline uint64_t turns_of_thread(void)
 	return (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw) + 1;
 }
 
-/* Two fifths of the ticks, where the turns are long. */
+/* At most two fifths of the ticks, even if the turns are long. */
 static inline double least_samples(double cpu_ns, double turns)
 {
 	double ticks = cpu_ns / tick_ns(), whole = ticks - turns - 1;
