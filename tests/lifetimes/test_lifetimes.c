@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of lifetimes: connections, statements, blobs, backups, sessions, snapshots, copies of values, and
- * the contexts of functions with what hangs on them, used and ended in every order that SQLite
- * allows, up to some length. Each sequence runs once in a process with
- * SQLite alone, which says what is right, and once with queryprof; the results must be the
- * same. Then threads do the same at once, where only the end counts.
- * Debian's SQLite has no snapshots; with_snapshots runs this with one that has, and that has neither R-Tree
- * nor FTS: their virtual tables keep statements of their own on the host's connection.
+ * the contexts of functions with their attached data. They are used and ended in every order that SQLite
+ * allows, up to some length. Each sequence runs once in a process with SQLite alone, which gives the right
+ * result, and once with queryprof. The results must be the same. Then several threads do the same at the same
+ * time, where only the end counts. Debian's SQLite has no snapshots. with_snapshots runs this with a SQLite
+ * that has them, but neither R-Tree nor FTS, because their virtual tables keep statements of their own on the
+ * host's connection.
  *
  *   test_lifetimes loaded|recorded [--long]
  *
- * With LIFETIMES_VERBOSE set each sequence is printed before it runs: the last one crashed.
+ * With LIFETIMES_VERBOSE set, each sequence is printed before it runs, so the last one crashed.
  *
- * A connection that is closed while something of it is left becomes a zombie
- * (sqlite3_close_v2), which goes with the last of that. A blob whose row has gone
- * (a failed sqlite3_blob_reopen) does not hold its connection: SQLite forbids to close that,
- * and a zombie's last blob must not fail so, as SQLite uses the connection after it. A session
- * is to be deleted before its connection is closed; a snapshot and a copy of a value belong to no handle.
+ * A connection closed by sqlite3_close_v2() while objects depend on it becomes a zombie, which ends with the
+ * last of these objects. A blob whose row is gone (after a failed sqlite3_blob_reopen) does not hold its
+ * connection. SQLite forbids to close the connection then. A zombie's last blob must not fail in this way,
+ * because SQLite uses the connection afterwards. A session must be deleted before its connection is closed. A
+ * snapshot and a copy of a value belong to no handle.
  */
 #define SQLITE_ENABLE_SESSION
 #define SQLITE_ENABLE_PREUPDATE_HOOK
@@ -39,11 +39,12 @@ enum { FIRST, SECOND, CONNECTIONS };
 
 enum kind { NONE, ROWS, FAILS, WRITES, CALLS, SUMS, BOXES, WORDS, BLOB, BACKUP, SESSION, VALUE, SNAPSHOT };
 
-/* The beginning of a sequence: handles of the first connection, but for `on_second`. */
+/* The objects at the beginning of a sequence. The handles belong to the first connection, except for
+ * `on_second`. */
 static const struct world {
 	const char *name;
 	enum kind handles[HANDLES];
-	int on_second; /* this handle is of the second connection, 0: none */
+	int on_second; /* this handle belongs to the second connection, 0: none does */
 	int depth, depth_long;
 } worlds[] = {
 	{ "a statement", { ROWS }, 0, 4, 7 },
@@ -71,13 +72,13 @@ static const struct world {
 enum operation {
 	STEP,   /* a statement or a backup; reads of a blob, a value or a snapshot; a session's changes */
 	RESET,  /* a statement; moves a blob to another row; turns a session off or on; copies a value;
-	         * compares a snapshot with that of now */
-	SPOIL,  /* moves a blob to a row that there is not */
+	         * compares a snapshot with the current one */
+	SPOIL,  /* moves a blob to a missing row */
 	END,    /* finalizes, closes, finishes */
-	CLOSE,  /* a connection; with handles left it stays open */
+	CLOSE,  /* a connection, which stays open if handles are left */
 	ZOMBIE, /* sqlite3_close_v2() */
 	CHANGE, /* the schema, by another statement */
-	MISUSE, /* prepares a statement of a zombie, which SQLite refuses */
+	MISUSE, /* prepares a statement on a zombie, which SQLite refuses */
 	OPERATIONS,
 };
 
@@ -86,10 +87,10 @@ static const char *const operation_names[OPERATIONS] = { "step",  "reset",    "s
 
 struct action {
 	enum operation operation;
-	int on; /* handle, or connection */
+	int on; /* the handle, or the connection */
 };
 
-/* The remaining handles, as far as they decide which step may come next. */
+/* The remaining handles, as far as they determine the possible steps. */
 struct left {
 	bool handles[HANDLES], spoilt[HANDLES];
 	bool open[CONNECTIONS];
@@ -100,7 +101,7 @@ static int connection_of(const struct world *world, int handle)
 	return world->on_second && world->on_second == handle ? SECOND : FIRST;
 }
 
-/* Without a backup no handle belongs to the second connection. */
+/* Without a backup, the second connection is not used. */
 static bool is_used(const struct world *world, int connection)
 {
 	bool used = connection == FIRST;
@@ -149,7 +150,7 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 			return action.on == FIRST;
 		if (action.on == FIRST)
 			return !has_spoilt(left) && !has(world, left, SESSION);
-		/* A destination stays until the backup is finished: only as a zombie. */
+		/* The destination must exist until the backup is finished. It may only become a zombie. */
 		return !has(world, left, BACKUP) ||
 		       (action.operation == ZOMBIE && is_busy(world, left, SECOND));
 	}
@@ -162,7 +163,7 @@ static bool is_allowed(const struct world *world, const struct left *left, struc
 		return action.operation != SPOIL || (left->open[FIRST] && !left->spoilt[action.on]);
 	if (kind == SNAPSHOT && action.operation != END)
 		return left->open[FIRST] && action.operation != SPOIL;
-	/* The destination of a backup is not used, nor ended. */
+	/* During a backup, the destination must not be used. */
 	if (connection_of(world, action.on) == SECOND && has(world, left, BACKUP))
 		return action.operation == END && left->open[SECOND];
 	return action.operation != SPOIL;
@@ -195,7 +196,7 @@ static void note(struct objects *objects, int64_t value)
 
 /* --- what functions get ------------------------------------------------------------------- */
 
-/* The calls of destructors, and when, are part of the result. One thread at a time uses it. */
+/* The result includes the destructors' calls and their order. One thread at a time uses it. */
 static struct objects *acting;
 
 static void note_acting(int64_t value)
@@ -209,14 +210,14 @@ static void destroy(void *number)
 	note_acting((int64_t)(intptr_t)number);
 }
 
-/* Keeps something with its first argument, queries its own connection, and hands memory over. */
+/* Attaches data to its first argument, queries its own connection, and returns memory with a destructor. */
 static void call(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	sqlite3 *db = sqlite3_context_db_handle(context);
 	sqlite3_stmt *stmt = NULL;
 
 	(void)count;
-	/* A zombie refuses. */
+	/* A zombie refuses this. */
 	note_acting(sqlite3_prepare_v2(db, "SELECT count(*) FROM t", -1, &stmt, NULL));
 	if (!sqlite3_get_auxdata(context, 0))
 		sqlite3_set_auxdata(context, 0, (void *)2, destroy);
@@ -228,7 +229,7 @@ static void call(sqlite3_context *context, int count, sqlite3_value **values)
 	sqlite3_finalize(stmt);
 }
 
-/* An aggregate's, which is given up in the middle, or not. */
+/* Belongs to an aggregate, which some sequences abandon before its end. */
 static void sum_step(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	int64_t *sum = sqlite3_aggregate_context(context, sizeof(*sum));
@@ -244,8 +245,8 @@ static void sum_final(sqlite3_context *context)
 	sqlite3_result_int64(context, sum ? *sum : -1);
 }
 
-/* Their data are the same: the order in which a closed connection destroys its functions is that of a hash
- * table, in which the library's own may be, too. */
+/* All have the same data, because a closed connection destroys them in the order of a hash table, which may
+ * also contain functions of the library. */
 static void add_functions(sqlite3 *db)
 {
 	assert_int_equal(
@@ -276,7 +277,7 @@ static void *make_session(sqlite3 *db)
 	return session;
 }
 
-/* Functions that Debian's SQLite lacks. NULL: so does this one. */
+/* Functions that Debian's SQLite lacks. NULL: this SQLite lacks them, too. */
 static struct {
 	__typeof__(&sqlite3_snapshot_get) get;
 	__typeof__(&sqlite3_snapshot_open) open;
@@ -292,8 +293,8 @@ static void find_snapshots(void)
 	*(void **)&snapshots.free = dlsym(RTLD_DEFAULT, "sqlite3_snapshot_free");
 }
 
-/* The snapshot of a transaction that reads. NULL, and SQLite's reason noted: there is none while a
- * statement of the connection is in another transaction. */
+/* The snapshot of a reading transaction. Returns NULL and notes SQLite's code if a statement of the
+ * connection is in another transaction. */
 static sqlite3_snapshot *make_snapshot(struct objects *objects, sqlite3 *db)
 {
 	sqlite3_snapshot *snapshot = NULL;
@@ -334,7 +335,7 @@ static const char *const texts[] = {
 	[WORDS] = "SELECT rowid FROM f WHERE f MATCH 'a'",
 };
 
-/* What a handle of each kind needs. */
+/* The tables that handles of a kind need. */
 static const char *const scripts[] = {
 	[BOXES] = "CREATE VIRTUAL TABLE r USING rtree(id, a, b); INSERT INTO r VALUES (1, 1, 2), (2, 2, 3)",
 	[WORDS] = "CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES ('a'), ('a b'), ('b')",
@@ -376,7 +377,7 @@ static void *make_handle(struct objects *objects, enum kind kind, int connection
 	}
 }
 
-/* A snapshot is one of a file with a write-ahead log. */
+/* Only a file with a write-ahead log has snapshots. */
 static sqlite3 *open_first(const struct world *world)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
@@ -403,7 +404,7 @@ static void make_objects(const struct world *world, struct objects *objects, str
 		add_functions(objects->connections[i]);
 		make_tables(objects->connections[i], world->handles);
 	}
-	/* The backup last: its destination is not used any more. */
+	/* The backup is made last, because its destination must not be used afterwards. */
 	for (int i = HANDLES; i-- > 0;) {
 		objects->handles[i] = make_handle(objects, world->handles[i], connection_of(world, i));
 		left->handles[i] = objects->handles[i] != NULL;
@@ -496,7 +497,7 @@ static void act(const struct world *world, struct objects *objects, struct actio
 	}
 }
 
-/* --- on two threads, in turns ---------------------------------------------------------------- */
+/* --- alternately on two threads ------------------------------------------------------------------ */
 
 static struct hand_over {
 	pthread_mutex_t lock;
@@ -560,7 +561,7 @@ static void perform(const struct sequence *sequence, struct objects *objects, st
 	apply(sequence->world, left, action);
 }
 
-/* The remaining handles end: handles first, in one order or the other. */
+/* Ends the remaining handles, in one order or the other, then the connections. */
 static uint64_t run(const struct sequence *sequence, bool forward)
 {
 	struct objects objects;
@@ -585,7 +586,7 @@ static uint64_t run(const struct sequence *sequence, bool forward)
 }
 
 static struct results {
-	uint64_t *of; /* shared with the process that has SQLite alone */
+	uint64_t *of; /* shared with the process with SQLite alone */
 	size_t count, room;
 	bool is_model;
 	int differences;
@@ -615,7 +616,8 @@ static void take_result(const struct sequence *sequence, bool forward)
 	}
 	sessions = host_metric("sessions");
 	result = run(sequence, forward);
-	/* Looked at here: one that is left over may become that of a later connection at its address. */
+	/* Compares them here, because a later connection at the same address might adopt a remaining
+	 * session. */
 	if (host_metric("sessions") != sessions) {
 		printf("a session is left: ");
 		print_sequence(sequence, forward);
@@ -650,7 +652,7 @@ static void extend(struct sequence *sequence, const struct left *left, int depth
 	}
 }
 
-/* Fewer actions and rounds where each takes many times as long. */
+/* Fewer actions and rounds under AddressSanitizer, where each takes much longer. */
 #ifdef __SANITIZE_ADDRESS__
 #define SHORTER 1
 #define ROUNDS 100
@@ -687,7 +689,7 @@ static void run_worlds(bool is_long)
 	}
 }
 
-/* Runs all in a child that has SQLite alone. */
+/* Runs all sequences in a child with SQLite alone. */
 static void run_model(bool is_long)
 {
 	int status = -1;
@@ -719,11 +721,12 @@ static void test_sequences(void **state)
 	assert_int_equal(results.differences, 0);
 }
 
-/* --- threads at once -------------------------------------------------------------------------- */
+/* --- several threads at the same time ------------------------------------------------------------- */
 
 #define THREADS 3
 
-/* In turns. A write would let go of a blob, which then does not hold its zombie. */
+/* One set a round. There is no write next to a blob, because it would expire the blob, which then does not
+ * hold its zombie. */
 static const enum kind mixed[][HANDLES] = {
 	{ ROWS, BLOB, FAILS },
 	{ WRITES, CALLS, SUMS },
@@ -766,7 +769,7 @@ static void *use_and_end(void *context)
 			if (kind == BLOB || kind == VALUE)
 				step(&ignored, kind, it);
 			else
-				sqlite3_step(it); /* the connection's message is another thread's by then */
+				sqlite3_step(it); /* its message may be of another thread */
 		}
 	}
 	return NULL;
@@ -796,7 +799,7 @@ static void test_threads(void **state)
 			assert_int_equal(pthread_create(&threads[i], NULL, use_and_end, (void *)(intptr_t)i),
 			                 0);
 		}
-		/* A zombie from some moment on. */
+		/* The connection becomes a zombie at some moment. */
 		pthread_barrier_wait(&at_once.begin);
 		for (int i = 0; i < round % 7; i++)
 			sched_yield();
