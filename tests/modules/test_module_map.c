@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules that are added in any order are found by each of their addresses, and by no other.
+ * Modules may be added in any order. The map finds each by each of its addresses, and by no other address.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "modules/module_map.h"
 
 #define MODULES 500
-#define PLACE UINT64_C(0x10000) /* each has one, and fills part of it */
+#define PLACE UINT64_C(0x10000) /* each module has one place, and fills a part of it */
 
 static uint64_t next(uint64_t *random)
 {
@@ -29,7 +29,7 @@ static void test_any_order(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < MODULES; i++) {
-		/* 7 and MODULES have no common divisor: each place once. */
+		/* 7 and MODULES have no common divisor, so each place is used once. */
 		uint64_t start = PLACE * (1 + i * 7 % MODULES);
 		modules[i] = (struct module){ .start = start, .end = start + 1 + next(&random) % PLACE };
 		assert_true(module_map_add(&map, &modules[i]));

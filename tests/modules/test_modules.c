@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The modules of the process, through dlopen and dlclose, under other threads'
- * feet, and after a file went.
+ * The modules of the process during dlopen() and dlclose(), while other threads read them, and after a file
+ * was removed.
  *
  * Usage: test_modules PLUGIN
  */
@@ -78,11 +78,11 @@ static void test_own_modules(void **state)
 	assert_int_equal(vdso->file_size, 0);
 
 	assert_null(modules_find(16, now));
-	assert_null(modules_find((uintptr_t)&self, now)); /* the stack */
+	assert_null(modules_find((uintptr_t)&self, now)); /* an address of the stack */
 	assert_null(modules_find((uintptr_t)&strlen, 0));
 }
 
-/* Every executable mapping of a file is in the code map, and nothing else is. */
+/* The code map contains every executable mapping of a file, and nothing else. */
 static void test_code_map(void **state)
 {
 	const struct code_map *map = code_map_current();
@@ -138,7 +138,7 @@ static void test_load_and_unload(void **state)
 	assert_string_equal(module->path, plugin);
 	assert_int_equal(module->born, loaded);
 	assert_null(modules_find(address, before));
-	/* A new module changes no rule that was known. */
+	/* A new module does not change the known rules. */
 	assert_ptr_equal(code_map_current()->rules, rules);
 	const uint32_t epoch = code_map_current()->epoch;
 
@@ -148,14 +148,14 @@ static void test_load_and_unload(void **state)
 	assert_int_equal(unloaded, loaded + 1);
 	assert_int_equal(module->died, unloaded);
 	assert_null(modules_find(address, unloaded));
-	/* The sample of then is still read against the map of then. */
+	/* An earlier sample is still resolved by the modules of its time. */
 	assert_ptr_equal(modules_find(address, loaded), module);
 	assert_int_equal(code_map_current()->epoch, unloaded);
 	assert_true(epoch < unloaded);
 }
 
-/* A handler that does not return, as of a thread that a debugger has stopped, goes on with the map that it
- * has. */
+/* A handler that does not return, for example because a debugger has stopped its thread, can continue with
+ * its map. */
 static void test_slow_handler(void **state)
 {
 	unsigned char is_resident;
@@ -170,7 +170,7 @@ static void test_slow_handler(void **state)
 	dlclose(library);
 	assert_true(modules_refresh(false));
 	assert_ptr_not_equal(code_map_current()->rules, rules);
-	assert_int_equal(mincore(rules, 1, &is_resident), 0); /* mapped */
+	assert_int_equal(mincore(rules, 1, &is_resident), 0); /* still mapped */
 	assert_ptr_equal(map->rules, rules);
 	assert_false(publish_wait());
 	handlers_have_left = true;
@@ -179,7 +179,7 @@ static void test_slow_handler(void **state)
 	free(map);
 }
 
-/* A reader that stays for longer than it is waited for, and then leaves, is forgotten. */
+/* A reader may stay longer than the wait for it. After it leaves, the next wait succeeds. */
 static void test_slow_reader(void **state)
 {
 	const unsigned side = publish_enter_reader();
@@ -191,7 +191,8 @@ static void test_slow_reader(void **state)
 	assert_true(publish_wait());
 }
 
-/* Gone and back at the same place between two looks: its rules may be others. */
+/* The module was unloaded and reloaded at the same place between two refreshes, so its rules may have
+ * changed. */
 static void test_quick_replacement(void **state)
 {
 	void *library;
@@ -272,7 +273,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	traces++;
 	cut_traces += result.truncated;
 #if defined(__aarch64__)
-	((ucontext_t *)context)->uc_mcontext.pc += 4; /* the instruction is not repeated */
+	((ucontext_t *)context)->uc_mcontext.pc += 4; /* skips the instruction */
 #endif
 }
 
@@ -286,8 +287,8 @@ int trace_here(void)
 	return 1;
 }
 
-/* The dynamic linker's own lock is not known to ThreadSanitizer: what it allocates in one
- * thread and frees in another looks like a race. Seen in every third run of test_together. */
+/* ThreadSanitizer does not know the dynamic linker's lock. If one thread allocates memory under it and
+ * another frees that memory, it reports a race. This happened in every third run of test_together. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -317,8 +318,8 @@ static void *look_for_ever(void *argument)
 	return argument;
 }
 
-/* Traces through a library that the map does not know yet are whole as well, where
- * the C library can be asked. */
+/* Traces through a library that the map does not contain yet are whole as well, if the C library has
+ * _dl_find_object(). */
 static void test_newer_than_the_map(void **state)
 {
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
@@ -338,7 +339,8 @@ static void test_newer_than_the_map(void **state)
 		assert_int_equal(cut_traces, 0);
 	else
 		assert_int_equal(cut_traces, 2);
-	/* Nothing was kept of it: it may be gone before the map ever knew. */
+	/* The unwinder has cached nothing of the library, because it may be unloaded before the map contains
+	 * it. */
 	dlclose(library);
 	modules_refresh(false);
 	answer = (int (*)(int (*)(void)))load_plugin(&library, plugin);
@@ -362,7 +364,7 @@ static void test_together(void **state)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, i < 2 ? load_for_ever : look_for_ever, NULL), 0);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	do { /* until enough has happened, however slow the machine is */
+	do { /* until enough libraries were loaded, even on a slow machine */
 		traces = cut_traces = 0;
 		for (int i = 0; i < 100; i++)
 			trace_here();
@@ -379,7 +381,7 @@ static void test_together(void **state)
 	assert_non_null(modules_find((uintptr_t)&strlen, modules_generation()));
 }
 
-/* --- code that queryprof makes while another thread scans ------------------------------------- */
+/* --- code that queryprof creates while another thread scans --------------------------------------- */
 
 static __thread bool is_slow;
 static bool is_scanning, may_go_on;
@@ -387,7 +389,7 @@ static bool is_scanning, may_go_on;
 FILE *__real_fopen(const char *path, const char *mode);
 FILE *__wrap_fopen(const char *path, const char *mode);
 
-/* The scan opens the kernel's list when it has seen all objects. */
+/* The scan opens the kernel's list after it has seen all objects. */
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	if (is_slow) {
@@ -437,7 +439,7 @@ static void test_each(void **state)
 
 	(void)state;
 	modules_each(count_modules, &count);
-	assert_int_equal(count, 3); /* stops when the callback says so */
+	assert_int_equal(count, 3); /* stops when the callback returns false */
 }
 
 static void test_fork(void **state)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of the loader's memory that the map watches change only when something is loaded.
+ * The words of the loader's memory that the map watches change only when an object is loaded.
  *
  * Usage: test_watch PLUGIN
  *
- * The loader also counts the symbols that were looked up. Copies of a library are loaded
- * until as many objects were added as there were look-ups, and only then is the loader's
- * memory looked at for the first time.
+ * The loader also counts symbol look-ups. The test loads copies of a library until the number of added
+ * objects equals the number of look-ups. Only then does the library read the loader's memory for the first
+ * time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static bool find_loader(void)
 	return word_count <= WORDS_MAX;
 }
 
-/* The word that is one more after each look-up; NULL: none. */
+/* Returns the word that each look-up increments, or NULL. */
 static const uint64_t *find_lookups(void)
 {
 	static uint64_t before[WORDS_MAX];
@@ -74,7 +74,7 @@ static const uint64_t *find_lookups(void)
 	return found;
 }
 
-/* Each copy is an object of its own: the loader knows them by their files. */
+/* Each copy is an object of its own, because the loader identifies objects by their files. */
 static void *load_copy(const char *path)
 {
 	static char bytes[1 << 16];
@@ -91,7 +91,8 @@ static void *load_copy(const char *path)
 	return library;
 }
 
-/* In a child: the first look, when `more` objects more were added than symbols looked up. */
+/* Runs in a child. At the first look, the number of added objects exceeds the number of look-ups by
+ * `more`. */
 static int watch_moves(const char *folder, int more)
 {
 	char path[64];
@@ -131,7 +132,7 @@ static void test_lookups_do_not_move(void **state)
 	              (unsigned long long)*lookups);
 	assert_int_equal(*lookups, count_added());
 
-	/* To find the loader's memory is a few look-ups. */
+	/* Finding the loader's memory makes a few look-ups, too. */
 	for (int more = 0; more < 6; more++) {
 		int status;
 
