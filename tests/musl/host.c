@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that uses musl: FILE SQL [THREADS] runs the SQL in that many threads, each with a connection of
- * its own, and prints what it returns. SQL has the functions nap(MS), which is 1 if a signal ended its sleep,
- * finish(HOW), which ends the process, and deeper(MS), which uses CPU time 2 MB further down on the stack.
+ * A program that uses musl: FILE SQL [THREADS] runs the SQL in that many threads, each with its own
+ * connection, and prints the result. SQL has the functions nap(MS), which returns 1 if a signal ended its
+ * sleep, finish(HOW), which ends the process, and deeper(MS), which uses CPU time 2 MB further down on the
+ * stack.
  *
- * Compiled three ways: with a shared SQLite, with SQLite inside, and as a library that main() of late.c
- * loads.
+ * It is compiled in three ways: with a shared SQLite, with SQLite inside, and as a library that main() of
+ * late.c loads.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads the library host.so of its folder, which needs SQLite, and runs that: the arguments are those of
- * host.c.
+ * Loads the library host.so from its folder, which needs SQLite, and runs it with the arguments of host.c.
  */
 #include <dlfcn.h>
 #include <stdio.h>
