@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs whose time goes outside SQLite, each in a function of its own. They print what they know of
- * it, in ns by their own clocks, a name and a number a line.
+ * Programs that spend their time outside SQLite, each in a function of its own. They print their own
+ * measurements in ns, one name and number per line.
  *
  * usage: program FOLDER rows | property | lock | threads NUMBER | waits
  */
@@ -28,10 +28,10 @@
 #define MS 1000000ull
 #define ROWS 2000
 
-/* The function before is on the stack while it calls. */
+/* Keeps the calling function on the stack during the preceding call. */
 #define NO_TAIL_CALL __asm__ volatile("")
 
-/* spin() in the caller's own lines. */
+/* Like spin(), but in the calling function's own lines. */
 #define WORK(cpu_ns)                                                                                         \
 	for (uint64_t rounds = (uint64_t)((double)(cpu_ns)*spin_rate); rounds; rounds--)                     \
 	__asm__ volatile("" : "+r"(rounds))
@@ -70,9 +70,9 @@ static void make_table(sqlite3 *db)
 		" SELECT i, i % 50 AS author FROM n; CREATE INDEX t_i ON t (i)");
 }
 
-/* --- a formatter that is quadratic ---------------------------------------------------------- */
+/* --- a quadratic formatter -------------------------------------------------------------------- */
 
-/* Appends to a text whose end it searches anew for each character. */
+/* Appends to a text, and searches for its end again for each character. */
 __attribute__((noinline)) static void format_row(char *text, int value)
 {
 	char digits[16];
@@ -91,7 +91,7 @@ __attribute__((noinline)) static void format_row(char *text, int value)
 static void run_rows(void)
 {
 	static char room[16 * ROWS];
-	char *volatile text = room; /* no copy of the function is made for it */
+	char *volatile text = room; /* volatile, so that the compiler does not clone the function */
 	sqlite3 *db = open_file("rows.db");
 	sqlite3_stmt *stmt;
 	uint64_t cpu;
@@ -112,7 +112,7 @@ static void run_rows(void)
 	sqlite3_close(db);
 }
 
-/* --- a query for each row, and the property that makes it ------------------------------------ */
+/* --- a query for each row, in a property's function -------------------------------------------- */
 
 static sqlite3_stmt *of_author;
 
@@ -124,7 +124,7 @@ __attribute__((noinline)) static int author_name(int author)
 	sqlite3_step(of_author);
 	length = sqlite3_column_bytes(of_author, 0);
 	sqlite3_reset(of_author);
-	WORK(500000); /* objects of the row */
+	WORK(500000); /* the time for the row's objects */
 	return length;
 }
 
@@ -177,7 +177,7 @@ static bool does_sleep(pid_t process)
 	return state == 'S';
 }
 
-/* It ends 100 ms after the program has begun to wait for it. */
+/* The child ends 100 ms after the program has begun to wait for it. */
 __attribute__((noinline)) static void run_child(void)
 {
 	pid_t parent = getpid(), child = fork();
@@ -278,9 +278,9 @@ static void run_threads(int count)
 	free(held);
 }
 
-/* --- waits so short that they are CPU time nearly all --------------------------------------------- */
+/* --- waits so short that nearly all of them is CPU time -------------------------------------------- */
 
-/* -1 and errno, as all of them. */
+/* Returns -1 and sets errno, whichever function waits. */
 static int wait_briefly(int how, int epoll, sem_t *semaphore)
 {
 	const struct timespec step = { 0, 5000 };
@@ -304,7 +304,7 @@ static int wait_briefly(int how, int epoll, sem_t *semaphore)
 	}
 }
 
-/* How many of them were interrupted, in some time. */
+/* Waits for `ns` in all. Returns how many waits were interrupted. */
 static uint64_t wait_often(uint64_t ns)
 {
 	const int epoll = epoll_create1(0);
@@ -312,7 +312,7 @@ static uint64_t wait_often(uint64_t ns)
 	sem_t semaphore;
 
 	sem_init(&semaphore, 0, 0);
-	/* The two that count in ms are rare. */
+	/* The two functions that wait for whole ms are rare. */
 	for (unsigned i = 0; now_ns() < end; i++)
 		interrupted += wait_briefly(i % 64 < 2   ? 6 + (int)(i % 64)
 		                            : i % 7 == 6 ? 8
