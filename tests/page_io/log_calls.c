@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded, stands between SQLite and the kernel: logs each pread64() and pwrite64() of a file, with the
- *label that the program has set. At the end it writes the log to the file that PAGE_CALLS names:
+ * Preloaded between SQLite and the kernel: logs each pread64() and pwrite64() of a file, with the label that
+ * the program has set. At the end it writes the log to the file that PAGE_CALLS names:
  *
- *	label r|w size offset number path
+ *   label r|w size offset number path
  *
- * `number` is the big-endian one at the beginning of the data.
+ * `number` is the big-endian number at the beginning of the data.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,7 +51,7 @@ ssize_t pread64(int file, void *data, size_t size, off64_t offset)
 {
 	ssize_t result = syscall(SYS_pread64, file, data, size, offset);
 
-	/* SQLite reads the rest otherwise, or there is none. */
+	/* SQLite reads the rest in another call, or the file ends there. */
 	if (result == (ssize_t)size)
 		add('r', file, data, size, offset);
 	return result;
