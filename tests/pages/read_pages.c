@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a database or a WAL with sqlite/pages/btree_page.h alone, and prints what it finds.
+ * Reads a database or a WAL with sqlite/pages/btree_page.h alone, and prints its content.
  *
- * read_pages FILE            a line for each page that something points to:
- *                            number, kind, root page of its b-tree, cells, bytes of payload; and the schema's
- * rows read_pages FILE --map      a line for each entry of the pointer map: number, type, parent read_pages
- * FILE --wal      a line for each frame of a WAL read_pages FILE --damage N reads the pages N times with
- * wrong bytes; each page ends at the end of a mapping, so a byte read after it ends the program
+ *   read_pages FILE             a line for each page that something points to: number, kind, root page of
+ *                               its b-tree, cells, bytes of payload; and the schema's rows
+ *   read_pages FILE --map       a line for each entry of the pointer map: number, type, parent
+ *   read_pages FILE --wal       a line for each frame of a WAL
+ *   read_pages FILE --damage N  reads the pages N times with wrong bytes; each page ends at the end of a
+ *                               mapping, so reading a byte past it ends the program
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -54,7 +55,7 @@ static void print_text(const char *name, struct schema_text text)
 {
 	printf(" %s=", name);
 	for (uint32_t i = 0; text.bytes && i < text.size; i++)
-		if (text.bytes[i]) /* of UTF-16, whose names are ASCII in the test */
+		if (text.bytes[i]) /* of UTF-16; the test's names are ASCII */
 			putchar(text.bytes[i]);
 }
 
@@ -166,7 +167,7 @@ static uint32_t chance(uint32_t below)
 	return (uint32_t)(state >> 33) % below;
 }
 
-/* Reads all that a page can be taken for; the sum makes use of each byte that is read. */
+/* Reads a page as each possible kind. The sum keeps the compiler from removing reads. */
 static uint64_t read_as_all(const uint8_t *bytes, uint32_t number)
 {
 	struct database_header read_header;
