@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which callbacks of the host's a connection has, also where SQLite was built without them
- * (SQLITE_OMIT_PROGRESS_CALLBACK as in better-sqlite3): its table of routines has NULL in their place.
+ * Tests which callbacks of the host a connection has, even if SQLite was built without them
+ * (SQLITE_OMIT_PROGRESS_CALLBACK, as in better-sqlite3). Its table of routines then has NULL in their places.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void test_omitted(void **state)
 	routines.close(db);
 }
 
-/* Where nothing was found out, there may be one. */
+/* If the place is unknown, there may be a callback. */
 static void test_unknown(void **state)
 {
 	const struct callback_location place = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host with virtual tables of its own, whose modules answer at random when SQLite plans. It prints what the
- * modules were asked, and each statement's plan as the modules answered once. With and without queryprof it
- * prints the same.
+ * A host with virtual tables of its own, whose modules answer at random when SQLite plans. It prints the
+ * questions that SQLite asked the modules, and each statement's plan for the modules' first answers. With and
+ * without queryprof it must print the same.
  *
  *   plan_modules plans|threads|memory|nested|bytes
  *   plan_modules unload|stale LIBRARY      the library has `module_of_library`
@@ -29,7 +29,7 @@ static uint32_t draw(uint32_t below)
 	return (uint32_t)(state >> 33) % below;
 }
 
-/* One answer, to be given again when the host explains the statement itself. */
+/* One answer, which is repeated when the host itself explains the statement. */
 struct answer {
 	int rc, number, is_ordered, flags, has_text;
 	double cost;
@@ -40,8 +40,8 @@ struct answer {
 };
 
 static __thread struct answer *answers;  /* ANSWERS_MAX */
-static __thread int answer_count, given; /* given -1: a new one is drawn */
-static __thread uint64_t asked;          /* a hash of all questions, so also of their number */
+static __thread int answer_count, given; /* given -1: the module draws a new one */
+static __thread uint64_t asked;          /* a hash of all questions, which depends on their number, too */
 
 static void note(int64_t question)
 {
@@ -268,7 +268,7 @@ static sqlite3 *open_database(const char *name, const sqlite3_module *module)
 	return db;
 }
 
-/* Prints the statement's plan, with the answers that it got. */
+/* Prints the statement's plan, with the same answers. */
 static void print_plan(sqlite3 *db, const char *text)
 {
 	char *sql = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", text);
@@ -322,7 +322,7 @@ static void run_plans(void)
 		run_statement(db, i, 1);
 		if (i != STATEMENTS / 2)
 			continue;
-		/* Another module of the same name, and the table made anew. */
+		/* Registers another module of the same name, and creates the table again. */
 		must_exec(db, "DROP TABLE v");
 		must(db, sqlite3_create_module(db, "random", &another, NULL), "module");
 		must_exec(db, "CREATE VIRTUAL TABLE v USING random");
@@ -363,7 +363,7 @@ static void run_threads(void)
 	sqlite3_close(db);
 }
 
-/* --- modules that go ------------------------------------------------------------------------------ */
+/* --- modules that are unloaded -------------------------------------------------------------------- */
 
 static void run_memory(void)
 {
@@ -405,11 +405,11 @@ static void run_unload(const char *library)
 		make_tables(db);
 		must_exec(db, "SELECT count(*) FROM v; SELECT a FROM v WHERE b = 3");
 		sqlite3_close(db);
-		dlclose(handle); /* what its module allocated for the thread stays: some kilobytes */
+		dlclose(handle); /* its allocations for the thread stay: some kilobytes */
 	}
 }
 
-/* The connection still has the module when other modules are registered. */
+/* The connection still has the unloaded module when the host registers another one. */
 static void run_stale(const char *library)
 {
 	sqlite3 *db = open_database(":memory:", &plain);
@@ -425,9 +425,9 @@ static void run_stale(const char *library)
 	sqlite3_close(db);
 }
 
-/* --- a module that prepares statements while it is asked -------------------------------------- */
+/* --- a module that prepares statements in xBestIndex ------------------------------------------ */
 
-static int strict_asked, strict_refused; /* statements of `strict` that were run, and not as planned */
+static int strict_asked, strict_refused; /* runs of `strict`, and runs not as planned */
 
 static int strict_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 {
@@ -457,7 +457,7 @@ static int nesting_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 	char text[100];
 
 	(void)table;
-	/* Not what it prepared before, when the host prepared the statement. */
+	/* Prepares another statement than when the host prepared its own. */
 	snprintf(text, sizeof(text), "SELECT rowid FROM s WHERE %c = 3", "abcd"[count++ % 4]);
 	must_exec(nesting_db, text);
 	info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
@@ -467,8 +467,8 @@ static int nesting_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 	return SQLITE_OK;
 }
 
-/* SQLite leaves the table of `nesting` out of the join, but asks its module when the plan is read, too: it is
- * in allocated memory. */
+/* SQLite leaves the table of `nesting` out of the join, but asks its module when the plan is read, too,
+ * because the module is in allocated memory. */
 static void run_nested(void)
 {
 	sqlite3_module *nesting = malloc(sizeof(*nesting));
@@ -490,7 +490,7 @@ static void run_nested(void)
 	fprintf(stderr, "nested %d\n", strict_asked);
 }
 
-/* --- what is passed to xFilter is no text ------------------------------------------------------- */
+/* --- a module that passes bytes to xFilter, not a text -------------------------------------------- */
 
 static char *bytes; /* at the end of a page */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans are read where the host does not notice: the host's modules are not called for that, and a module in
- * allocated memory stays as it is; and no plan is read on another connection that has come to be at the same
+ * The library reads plans without the host's notice. It does not call the host's modules for that, and a
+ * module in allocated memory does not change. It reads no plan on another connection that has got the same
  * address.
  *
  *   plan_strangers LIBRARY
  *
- * With SQLite inside (LINKED) the host's modules and SQLite's lie in one image.
+ * With SQLite inside (LINKED), the host's modules and SQLite's are in one image.
  */
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -21,11 +21,11 @@
 int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 #endif
 
-#define TRIES 200 /* a statement that burns three periods has samples, but by bad luck */
+#define TRIES 200 /* a statement that uses three periods almost always has samples */
 
 static char folder[] = "/tmp/queryprof-strangers-XXXXXX";
 static const char *library;
-static char logged[300]; /* what SQLite reported to its log last */
+static char logged[300]; /* SQLite's last message to its log */
 static int failed, asked;
 
 static void must(int holds, const char *what)
@@ -176,14 +176,14 @@ static sqlite3 *open_database(void)
 	return db;
 }
 
-/* A statement is prepared, run and finalized, always with another text, until the metric counts it. */
+/* Prepares, runs and finalizes a statement, with a different text each time, until the metric counts it. */
 static void run_until(sqlite3 *db, const char *name, const char *sql)
 {
 	const long long before = metric(db, name);
 	sqlite3_stmt *stmt;
 	int once = 0;
 
-	/* The plan may be read after the first of the two. */
+	/* The library may read the plan after the first of the two. */
 	for (int i = 0; i < 2; i++) {
 		asked = 0;
 		must(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK, sql);
@@ -233,8 +233,7 @@ static void run_nested(sqlite3_context *context, int argc, sqlite3_value **argv)
 	    sqlite3_value_int(argv[0]));
 }
 
-/* The plan of a statement that ran inside of another one is due with the next preparation on its connection.
- */
+/* The plan of a statement that ran inside another one is read at the next preparation on its connection. */
 static void check_addresses(void)
 {
 	int met = 0;

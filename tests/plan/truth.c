@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The running opcode that the handler finds against the truth: the SQLite library, of which
- * test_builds.py has made one for each compiler, writes the address of each opcode to a variable
- * before it executes it, and NULL before it goes to another.
+ * Compares the running opcode that the handler finds with the truth. test_builds.py builds a SQLite library
+ * with each compiler; the library writes each opcode's address to a variable before it executes it, and NULL
+ * before it goes to another.
  *
- *	truth LIBRARY        prints: samples, equal, unknown and wrong ones, and what it took
+ * truth LIBRARY        prints the number of samples, equal, unknown and wrong opcodes, and the time
  *
- * If a library says nothing, each opcode that is found counts as equal.
+ * If a library does not provide the truth, each opcode that the handler finds counts as equal.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -23,13 +23,13 @@
 #include "timers/threads.h"
 #include "sqlite/opcode/locations.h"
 
-#define PERIOD_NS 100000 /* of wall time: a CPU timer has the kernel's ticks only */
-#define MEASURED 50      /* one of so many samples: else the signals might leave the program no time */
+#define PERIOD_NS 100000 /* of wall time, because a CPU timer fires only in the kernel's ticks */
+#define MEASURED 50      /* one of so many samples; with more, the signals might leave the program no time */
 #define ROUNDS 4
-#define CALLS 400 /* to measure one: reading the clock takes as long as forty */
+#define CALLS 400 /* per measurement, because reading the clock takes as long as forty */
 
 static const sqlite3_api_routines *given;
-static void *volatile *truth; /* of the library, NULL: it says nothing */
+static void *volatile *truth; /* in the library; NULL: it does not provide it */
 static struct thread *thread;
 static struct query_counts counts;
 static struct query_tag tag = { .counts = &counts };
@@ -40,7 +40,7 @@ static struct {
 } found;
 static uint64_t trace[STACK_FRAMES_MAX];
 
-/* The time of reading the clock twice. */
+/* The cost of reading the clock twice. */
 static long clock_cost_ns(void)
 {
 	enum { PAIRS = 1000 };
@@ -69,7 +69,7 @@ static const void *statement_word(uint32_t offset)
 	return word;
 }
 
-/* While a trigger runs it is that of the trigger, whose program the statement executes. */
+/* While a trigger runs, the statement executes the trigger's program, so the opcode belongs to that. */
 static bool is_right(uint64_t opcode)
 {
 	const char *program = opcode >> 32 ? statement_word(counts.opcodes->a_op) : own;
@@ -145,7 +145,7 @@ static const char *const queries[] = {
 	"INSERT INTO short SELECT a FROM t LIMIT 5000",
 };
 
-/* SQLite hands its routines to extensions. */
+/* SQLite passes its routines to extensions. */
 static int take(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
 	(void)db, (void)error;
