@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host with threads and a forked child that run queries. One thread waits in its query for another, which
- * holds a mutex or fills a pipe. The host prints what they found, and which descriptors it has at its end.
+ * A host with threads and a forked child that run queries. One thread waits in its query for another thread,
+ * which holds a mutex or fills a pipe. The host prints the queries' results, and the descriptors that are
+ * open at its end.
  *
  * usage: HOST [LIBRARY], which is then loaded as an extension
  */
@@ -126,7 +127,7 @@ static void wait_until_it_sleeps(void)
 	}
 }
 
-/* What it does while the other thread waits needs each lock that a preload may have. */
+/* While the other thread waits, this one uses each lock that a preload may have. */
 static void keep_waiting(void)
 {
 	pthread_t thread;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A preload as other tools have them: its own malloc, fstat, open, read, clock_gettime and
- * pthread_mutex_lock, which do something beside their work. The environment names it:
+ * A preload like those of other tools: its own malloc, fstat, open, read, clock_gettime and
+ * pthread_mutex_lock, which do something in addition to their work. The environment selects it:
  *
- *	PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64 except pipes
- *	                lock:  each call holds one mutex, or takes it first if the call may wait
- *	                fork:  a child that ends at once, and is waited for
- *	                exit:  exit(0) at a call after the host has tried to open PRELOAD_BEGIN, once
- *	                thread: abort() where a thread ends after this file's destructor
- *	PRELOAD_IN      the functions, with any separator
- *	PRELOAD_EACH    every how many calls
+ *   PRELOAD_ACTION  write: to the standard output and error, and to descriptors 3 to 64 except pipes
+ *                   lock:  each call holds one mutex, or takes it first if the call may wait
+ *                   fork:  makes a child that ends immediately, and waits for it
+ *                   exit:  exit(0), once, at a call after the host has tried to open PRELOAD_BEGIN
+ *                   thread: abort() if a thread ends after this file's destructor
+ *   PRELOAD_IN      the functions, with any separator
+ *   PRELOAD_EACH    acts at every Nth call
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,8 +35,8 @@ extern void *__libc_realloc(void *old, size_t size);
 
 enum { MALLOC = 1, FSTAT = 2, OPEN = 4, READ = 8, CLOCK = 16, MUTEX = 32 };
 /*
- * May wait for another thread of the host, which must not need our mutex meanwhile: Python takes a mutex
- * while it holds the GIL's, and hung without queryprof, too.
+ * These functions may wait for another thread of the host, which must not need our mutex meanwhile. Python
+ * takes a mutex while it holds the GIL's mutex, and hung even without queryprof.
  */
 enum { WAITING = OPEN | READ | MUTEX };
 static const struct {
@@ -92,7 +92,8 @@ __attribute__((destructor)) static void end(void)
 	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
 }
 
-/* A host may read pointers from its own pipe: node does, for signals, and crashed without queryprof. */
+/* A host may read pointers from its own pipe. node does so for signals, and crashed even without
+ * queryprof. */
 static bool is_pipe(int fd)
 {
 	struct stat status;
@@ -117,7 +118,7 @@ static void make_child(void)
 		;
 }
 
-/* Returns whether leave() is to follow. */
+/* Returns whether the caller must call leave(). */
 static bool enter(unsigned function)
 {
 	int error = errno;
@@ -127,7 +128,7 @@ static bool enter(unsigned function)
 		return false;
 	inside = true;
 	if (action == 'l') {
-		if (function == MUTEX) /* not this one by its own replacement */
+		if (function == MUTEX) /* avoids its own replacement */
 			real_lock(&mutex);
 		else
 			pthread_mutex_lock(&mutex);
