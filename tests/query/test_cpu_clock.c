@@ -46,7 +46,7 @@ static void lose_processor(uint64_t ns)
 	machine.switches++;
 }
 
-/* The kernel's, by the linker's --wrap. */
+/* Replace the kernel's functions, by the linker's --wrap. */
 int __wrap_getrusage(int who, struct rusage *usage);
 int __wrap_prctl(int option, ...);
 
@@ -71,7 +71,7 @@ int __wrap_getrusage(int who, struct rusage *usage)
 	return 0;
 }
 
-/* The processor's counter may not be read: the fast clock is the kernel's. */
+/* Forbids to read the processor's counter, so that the fast clock uses the kernel's clock. */
 int __wrap_prctl(int option, ...)
 {
 	(void)option;
@@ -110,9 +110,9 @@ static uint64_t end_call(void)
 	return cpu_clock_is_valid(&thread, now) ? cpu_clock_estimate(&thread, now) : cpu_clock_now(&thread);
 }
 
-/* Calls of 4 us, 1 us apart. In one of `per_turn` another thread has the processor for `turn_ns` at
- * most; in a gap, which is a quarter as long, a quarter as often. The sum of the calls is what they
- * have had, and the clock never goes back. */
+/* Calls of 4 us, 1 us apart. In one of `per_turn` calls another thread takes the processor for at most
+ * `turn_ns`; in one of four times as many gaps, too, because a gap is a quarter as long. The sum of the calls
+ * must equal their CPU time, and the clock must never go back. */
 static void run_calls(uint64_t per_turn, uint64_t turn_ns)
 {
 	uint64_t sum = 0, truth = 0, newest = 0;
@@ -134,7 +134,7 @@ static void run_calls(uint64_t per_turn, uint64_t turn_ns)
 			lose_processor(random_up_to(turn_ns));
 		compute(500);
 	}
-	/* The clock itself takes some of each call's time. */
+	/* Reading the clock takes some of each call's time. */
 	print_message("one turn of %ju ns in %ju: %.4f\n", (uintmax_t)turn_ns, (uintmax_t)per_turn,
 	              (double)sum / (double)truth);
 	assert_in_range(sum, truth - truth / 100, truth + truth / 50);
@@ -146,7 +146,7 @@ static void test_nothing_beside(void **state)
 	run_calls(CALLS * 10, 0);
 }
 
-/* They are shorter than what an estimate is good for: only the next reading shows them. */
+/* The turns are shorter than an estimate's validity, so only the next reading detects them. */
 static void test_turns_that_no_call_can_notice(void **state)
 {
 	(void)state;

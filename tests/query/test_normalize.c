@@ -80,7 +80,7 @@ static void comments_are_told_apart(void **state)
 	assert_int_not_equal(comments_of("/*parent='1'*/ SELECT 1"), comments_of("/*parent='2'*/ SELECT 1"));
 }
 
-/* Any bytes, any cut: read within bounds (the sanitizers see to that). */
+/* Any bytes, cut anywhere, must be read within bounds; the sanitizers check it. */
 static void any_bytes(void **state)
 {
 	static const char alphabet[] = "a1'\"`[]x-/*.e+?:@;, \n\xff";

@@ -32,7 +32,7 @@ static bool one_in(uint64_t n)
 	return random_up_to(n - 1) == 0;
 }
 
-/* What a row takes, in SQLite and in the program before; whether the thread lost its flag in that part. */
+/* A row's time in SQLite and in the program before it, and whether the thread lost its flag in that part. */
 struct row {
 	double ns[ROWS_PARTS];
 	bool is_disturbed[ROWS_PARTS];
@@ -51,7 +51,7 @@ static struct row slow_consumer(uint64_t number)
 	return (struct row){ .ns = { 500 + (double)random_up_to(20000), 200 + (double)random_up_to(40) } };
 }
 
-/* Both vary, and much more than they take. */
+/* Both parts vary by much more than their usual time. */
 static struct row rough_row(uint64_t number)
 {
 	(void)number;
@@ -67,7 +67,7 @@ static struct row drifting_row(uint64_t number)
 		                     100 + 2000 * part + (double)random_up_to(200) } };
 }
 
-/* A row in the middle takes a second, as do some others; and the program sleeps between some. */
+/* The middle row and some others take a second, and the program sleeps between some rows. */
 static struct row row_with_long_ones(uint64_t number)
 {
 	struct row row = plain_row(number);
@@ -83,7 +83,7 @@ static struct row row_with_long_ones(uint64_t number)
 	return row;
 }
 
-/* Others have the processor for a long turn now and then, also while all rows are measured. */
+/* Other threads take the processor for a long turn now and then, also while all rows are measured. */
 static struct row row_with_turns(uint64_t number)
 {
 	struct row row = plain_row(number);
@@ -96,7 +96,7 @@ static struct row row_with_turns(uint64_t number)
 	return row;
 }
 
-/* Each signal of a timer takes the flag, wherever it comes. */
+/* A timer's signal takes the flag in either part. */
 static struct row row_with_signals(uint64_t number)
 {
 	struct row row = rough_row(number);
@@ -112,12 +112,12 @@ struct estimate {
 	uint64_t readings;
 };
 
-/* As query.c goes by row_times. */
+/* Uses row_times in the same way as query.c. */
 static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted, uint64_t random)
 {
 	struct row_times rows = { .from = ROWS_LEARNED_FROM };
 	struct estimate all = { 0 };
-	double exact = 0, passed = 0; /* exact: readings that nobody sees are in all.inside_ns, too */
+	double exact = 0, passed = 0; /* exact: all.inside_ns includes all readings, too */
 	bool is_whole = true;
 
 	for (uint64_t number = 0; number < rows_wanted; number++) {
@@ -147,7 +147,7 @@ static struct estimate follow(struct row (*next)(uint64_t), uint64_t rows_wanted
 				rows.left -= part == ROWS_INSIDE;
 				continue;
 			}
-			/* A reading adds to the program's time, if at all. */
+			/* A reading adds to the program's time at most. */
 			rows_pass(&rows, &(struct rows_passed){ .ns = passed + READING_NS,
 			                                        .part = (enum rows_part)part,
 			                                        .is_whole = is_whole });
@@ -176,10 +176,10 @@ static double square(double value)
 	return value * value;
 }
 
-/* Over many runs: no bias, errors as they are stated, and small. */
+/* Over many runs, the estimates have no bias, and their errors are as stated and small. */
 static void check(const char *name, struct row (*next)(uint64_t), double readings_most)
 {
-	/* tools/test --long has 200. */
+	/* tools/test --long makes 200. */
 	const long runs = test_rounds(12);
 	double off = 0, squares = 0, stated = 0, part = 0, readings = 0;
 
@@ -192,8 +192,8 @@ static void check(const char *name, struct row (*next)(uint64_t), double reading
 		stated += square(all.error_ns);
 		part += all.error_ns / (all.inside_ns + all.program_ns) / (double)runs;
 		readings += (double)all.readings / ROWS / (double)runs;
-		/* The error of an error is no more than half of it; what the readings of single rows add is
-		 * less than a thousandth. */
+		/* An error's own error is at most half of it. The readings of single rows add less than a
+		 * thousandth. */
 		assert_true(square(by) < square(5 * all.error_ns + all.inside_ns / 1000));
 		assert_true(all.error_ns < 0.01 * (all.inside_ns + all.program_ns));
 	}
@@ -246,7 +246,7 @@ static void signals_do_not_matter(void **state)
 	check("signals", row_with_signals, 1.2);
 }
 
-/* Rows that do not vary, up to the first at which they may pass unmeasured. */
+/* Learns rows that do not vary, up to the first row that may pass unmeasured. */
 static uint64_t learn(struct row_times *rows)
 {
 	uint64_t count = ROWS_LEARNED_FROM;
@@ -278,7 +278,7 @@ static void disturbed_rows_are_all_measured(void **state)
 	assert_true(rows_error_ns(&rows) < 100);
 }
 
-/* What was slow without a break between two readings belongs to either part. */
+/* A slow time without a break between two readings may belong to either part. */
 static void what_is_not_known_is_in_the_error(void **state)
 {
 	struct row_times rows;
@@ -301,7 +301,7 @@ static struct row varying_row(uint64_t number)
 	return (struct row){ .ns = { (double)random_up_to(400), (double)random_up_to(400) } };
 }
 
-/* The error of an estimate would exceed the allowed one in a run of few such rows. */
+/* In a run of few such rows, an estimate's error would exceed the allowed error. */
 static void rows_that_vary_are_exact_at_first(void **state)
 {
 	struct estimate few, many;

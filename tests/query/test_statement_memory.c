@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters in memory that another process shares and reads, while this one runs and after it has ended: each
+ * Counters in memory that another process shares and reads, while this one runs and after it has ended. Each
  * run is read once, even if counters are folded in between.
  */
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #define STATEMENTS 60
 
-struct ring *state_ring; /* of collect/state.c, which is not here */
+struct ring *state_ring; /* defined in collect/state.c, which is not linked */
 
 static void *memory;
 static size_t size;
@@ -46,7 +46,7 @@ static struct sums flush(bool is_stored)
 	return sums;
 }
 
-/* The other process's. */
+/* The state of the reading process. */
 static struct statement_reading reading;
 
 static struct sums read_all(bool is_stored)
@@ -66,7 +66,7 @@ static void count(const char *text)
 	statement_stats_add(statement_stats_find(&name), 1, &run);
 }
 
-/* The state of a forked child, which has other memory in the same place. */
+/* As in a forked child, which has other memory at the same address. */
 static int begin(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void what_the_flusher_has_not_stored(void **state)
 	assert_int_equal(flush(true).statements, 0);
 }
 
-/* Sums of all that was read are those of all that was counted. */
+/* The sum of all reads equals the number of counted runs. */
 static void what_was_folded(void **state)
 {
 	uint64_t folds = statement_memory_folds(memory);
@@ -133,8 +133,8 @@ static void what_was_folded(void **state)
 	assert_int_equal(read_all(true).calls, 2);
 }
 
-/* More than there is room for lie in private memory. Their texts may, and then it is not known
- * whose the counts are. */
+/* Statements without room in the shared memory are in private memory. If only their texts are, the reader
+ * does not know whose the counts are. */
 static void what_has_no_room(void **state)
 {
 	static char text[3 * STATEMENT_TEXT_MAX];
@@ -159,14 +159,14 @@ static void what_has_no_room(void **state)
 	}
 	sums = read_all(false);
 	assert_in_range(sums.statements, STATEMENTS, 2 * STATEMENTS);
-	for (size_t cut = size; cut > 512; cut -= 512) { /* and nothing that is found there is believed */
+	for (size_t cut = size; cut > 512; cut -= 512) { /* a reader never trusts the content */
 		struct sums some = { 0 };
 
 		statement_memory_read(memory, cut, &reading, add, &some);
 		statement_reading_commit(&reading, false);
 		assert_true(some.statements <= sums.statements);
 	}
-	/* The next one makes room: all go, with their texts. */
+	/* The next statement makes room: all others are removed, with their texts. */
 	statement_stats_set_max(1);
 	count("SELECT d");
 	assert_int_equal(statement_stats_counter(STATEMENTS_KEPT), 1);

@@ -17,9 +17,9 @@
 #include "collect/ring_reader.h"
 #include "../lib/seed.h"
 
-struct ring *state_ring; /* of collect/state.c, which is not here */
+struct ring *state_ring; /* defined in collect/state.c, which is not linked */
 
-/* --- what the flusher has got ------------------------------------------------------------- */
+/* --- the flusher's sums -------------------------------------------------------------------- */
 
 struct sums {
 	uint64_t calls, execution_ns, histogram;
@@ -143,7 +143,7 @@ static void literals_are_one_statement(void **state)
 	assert_int_equal(find("SELECT a FROM one", "y.db").counts.sums[STATEMENT_CALLS], 1);
 }
 
-/* An engine's names are any texts: its query's may be its database's. */
+/* An engine's names may be any texts, so a query's text may equal another query's database. */
 static void names_are_not_mixed_up(void **state)
 {
 	(void)state;
@@ -174,13 +174,13 @@ static void buckets_are_powers_of_two(void **state)
 	assert_int_equal(found.counts.runs[STATEMENT_BUCKETS - 1], 1);
 }
 
-/* A preparation is no run. */
+/* Finds a statement, as its preparation does. A preparation does not count as a run. */
 static uint64_t found(const char *text)
 {
 	return statement_stats_find(&(struct statement_name){ .text = text, .database = "d" });
 }
 
-/* Both ways to count a run count the same. */
+/* Both ways to count a run have the same result. */
 static void a_plain_run_is_counted_as_any(void **state)
 {
 	const struct statement_plain_run runs[] = { { 3, 5000, 4000, 3000, 6000, 70, 8, 100 },
@@ -190,7 +190,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 	struct wanted one, other;
 
 	(void)state;
-	/* The first to come has it. */
+	/* The counter belongs to the first thread that adds to it. */
 	assert_null(statement_stats_enter(plain, 1));
 	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
 		const struct statement_plain_run *run = &runs[i];
@@ -216,7 +216,7 @@ static void a_plain_run_is_counted_as_any(void **state)
 	other = find("SELECT any_other", "d");
 	assert_memory_equal(&one.counts, &other.counts, sizeof(one.counts));
 	assert_int_equal(one.counts.sums[STATEMENT_CALLS], sizeof(runs) / sizeof(*runs));
-	/* Not another thread's, and not of a number that is another statement's. */
+	/* Refused: another thread, and a number that belongs to another statement. */
 	assert_null(statement_stats_enter(plain, 2));
 	assert_null(statement_stats_enter(plain + (1ull << 32), 1));
 	assert_null(statement_stats_enter(0, 1));
@@ -319,7 +319,7 @@ static void the_least_used_become_other(void **state)
 	(void)state;
 	statement_stats_set_max(16);
 	for (int shape = 0; shape < 100; shape++) {
-		/* Every tenth is used much. */
+		/* Every tenth statement is used often. */
 		for (int i = 0; i < (shape % 10 ? 1 : 50); i++, calls++)
 			count_shape(shape, 3);
 		take(&taken);
@@ -339,7 +339,7 @@ static void the_least_used_become_other(void **state)
 	assert_true(statement_stats_counter(STATEMENTS_FOLDED) >= 74);
 }
 
-/* A number whose statement was folded is that of "(other)". */
+/* After its statement was folded, a number belongs to "(other)". */
 static void an_old_number_is_not_anothers(void **state)
 {
 	const struct statement_name name = { .text = "SELECT a FROM old", .database = "bound.db" };
@@ -408,7 +408,7 @@ static void each_change_of_the_layout_begins_a_part(void **state)
 	count_layout("SELECT parts", 7, 5);
 	count_layout("SELECT parts", 8, 6);
 	count_layout("SELECT parts", 7, 30);
-	count_layout("SELECT parts", 0, 2); /* not known: no change */
+	count_layout("SELECT parts", 0, 2); /* layout not known, so no change */
 	count_layout("SELECT parts", 7, 1);
 	parts = take_parts();
 	assert_int_equal(parts.count, 4);
@@ -420,12 +420,12 @@ static void each_change_of_the_layout_begins_a_part(void **state)
 	assert_int_equal(parts.items[1].calls, 6);
 	assert_int_equal(parts.items[2].calls, 31);
 	assert_int_equal(parts.items[3].calls, 2);
-	/* For readers it is one statement. */
+	/* Readers see one statement. */
 	assert_int_equal(find("SELECT parts", "parts.db").counts.sums[STATEMENT_CALLS], 44);
 	assert_int_equal(live().statements, 1);
 }
 
-/* A caller that has hashed the text and the database already finds the same part. */
+/* A caller that already has the hashes of the text and the database finds the same part. */
 static void hashes_that_are_given_are_used(void **state)
 {
 	const char *const text = "SELECT hashed", *const database = "hashed.db";
@@ -439,7 +439,7 @@ static void hashes_that_are_given_are_used(void **state)
 
 	(void)state;
 	assert_true(statement_stats_is_found(found));
-	/* Known texts are not read again. */
+	/* The texts of a known statement are not read again. */
 	given.text = given.database = "not read";
 	assert_int_equal(statement_stats_find(&given), found);
 	given.text_hash = hash_bytes("SELECT other", 12);
@@ -448,7 +448,7 @@ static void hashes_that_are_given_are_used(void **state)
 	assert_int_not_equal(statement_stats_find(&given), found);
 }
 
-/* Two connections, or literals: no changes of the plan. */
+/* Two connections or literals may alternate. Their layouts are not changes of the plan. */
 static void layouts_that_alternate_have_a_part_each(void **state)
 {
 	struct taken_parts parts;
@@ -488,7 +488,7 @@ static void each_comment_has_a_part(void **state)
 	assert_int_equal(parts.items[2].calls, 4);
 	assert_int_equal(parts.items[2].part.labels, 0);
 	assert_int_equal(parts.items[2].part.period, 0);
-	/* A comment that is always another one has no part each. */
+	/* If the comment differs each time, there is not a part for each. */
 	for (int i = 0; i < 500; i++) {
 		snprintf(text, sizeof(text), "SELECT c /*request='%d'*/", i);
 		count_layout(text, 7, 1);
@@ -520,7 +520,7 @@ static void failures_have_a_few_lines_each(void **state)
 		assert_int_equal(lines[i], 10);
 }
 
-/* --- at the same time ------------------------------------------------------------------------------- */
+/* --- several threads at the same time ------------------------------------------------------------------ */
 
 #define THREADS 6
 
@@ -627,7 +627,7 @@ static void *find_one(void *number)
 	return NULL;
 }
 
-/* For ThreadSanitizer: what the flusher reads of "(other)" was written before. */
+/* For ThreadSanitizer: the flusher reads "(other)" only after it was written. */
 static void the_first_statement_comes_while_the_flusher_takes(void **state)
 {
 	(void)state;
@@ -647,7 +647,7 @@ static void the_first_statement_comes_while_the_flusher_takes(void **state)
 	}
 }
 
-/* A thread is interrupted while it counts, and others come, maybe on top of it. */
+/* A thread is interrupted while it counts, and other counts come, maybe from its own signal handler. */
 static void a_taken_lock_stops_nobody(void **state)
 {
 	struct statement_counter counter = { .generation = 1 };
@@ -670,7 +670,7 @@ static void a_taken_lock_stops_nobody(void **state)
 	assert_false(statement_counter_add(&counter, 1, 0, &run));
 }
 
-/* A thread was at the counter beside another, and was taken away: the counts go on as they were. */
+/* A thread that used the counter at the same time never leaves it. The counter keeps its generation. */
 static void a_guest_that_never_leaves_stops_nobody(void **state)
 {
 	struct statement_counter counter = { .generation = 1 };
@@ -678,7 +678,7 @@ static void a_guest_that_never_leaves_stops_nobody(void **state)
 	struct statement_counts counts;
 
 	(void)state;
-	alarm(120); /* ends what hangs */
+	alarm(120); /* ends a hanging test */
 	assert_true(statement_counter_add(&counter, 1, 0, &run));
 	counter.guests = 1;
 	assert_false(statement_counter_renew(&counter, &counts));
