@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks of a recorded program that need C. dlsym() still responds to its caller:
- * what comes after the program is SQLite, after the profiler it would be nothing.
+ * Checks of a recorded program that need C. dlsym() still depends on its caller: RTLD_NEXT finds SQLite after
+ * the program, but would find nothing after the profiler.
  *
- * Closes a connection whose statements are still there, and prints how many the
- * profiler knows: with both statements, with one, before and after the last goes.
+ * Closes a connection with two remaining statements, and prints the profiler's number of sessions: before and
+ * after the close, after the first statement's end and after the second's.
  *
  * usage: closer LIBQUERYPROF
  */

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that confines itself between two queries: prints what it does, with queries before and after, in a
+ * A host that confines itself between two queries. It prints its actions: queries before and after, in a
  * thread and in a forked child, with sleeps inside of them.
  *
  * usage: confined HOW ACTION [NUMBER]...
- * HOW: prctl, seccomp (for the calling thread), tsync (for all threads), refused (no filter comes of it),
- * early (before the first query), strict, sigreturn (a list of allowed calls that lacks rt_sigreturn), list
- * (a sandbox's list of allowed calls) ACTION: kill, thread (kill it), trap, or an error number: for the
- * system calls NUMBER, or all that the list lacks
+ *
+ *   HOW     prctl
+ *           seccomp    for the calling thread
+ *           tsync      for all threads
+ *           refused    the kernel refuses the filter
+ *           early      before the first query
+ *           strict
+ *           sigreturn  a list of allowed calls that lacks rt_sigreturn
+ *           list       a sandbox's list of allowed calls
+ *   ACTION  kill, thread (kill it), trap, or an error number: for the system calls NUMBER, and for all
+ *           calls that the list lacks
  */
 #include <dirent.h>
 #include <errno.h>
@@ -173,7 +180,7 @@ static sqlite3 *open_one(void)
 	return db;
 }
 
-/* About 10 ms, a third of it asleep: there are samples of wall time on any machine. */
+/* Takes about 10 ms, a third of it asleep, so there are samples of wall time on any machine. */
 static void work(sqlite3 *db, const char *where)
 {
 	char sql[200];
@@ -198,7 +205,7 @@ static void *work_in_thread(void *unused)
 
 static volatile int stop;
 
-/* It has timers before the filter comes, and signals at that moment. */
+/* This thread has timers before the filter is installed, and gets signals at that moment. */
 static void *work_beside(void *unused)
 {
 	sqlite3 *db = open_one();
@@ -240,7 +247,7 @@ int main(int argc, char **argv)
 	}
 	if (!is_early)
 		confine(argv[1], argv[2], argv + 3);
-	if (is_strict) { /* SQLite reads the clock and frees memory */
+	if (is_strict) { /* SQLite would read the clock and free memory */
 		say("strict\n");
 		syscall(SYS_exit, 3);
 	}
@@ -261,7 +268,7 @@ int main(int argc, char **argv)
 	if (child > 0 && waitpid(child, &status, 0) == child)
 		say(WIFEXITED(status) && WEXITSTATUS(status) == 4 ? "child ended\n" : "child was killed\n");
 	else if (child > 0)
-		while (read(ends[0], &byte, 1) > 0) /* to its end, as a refused wait does not */
+		while (read(ends[0], &byte, 1) > 0) /* until the child ends, if waitpid() is refused */
 			;
 	work(db, "last");
 	sqlite3_close(db);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks up rows of a file of 2,000 pages with a page cache of so many pages, for more than a second:
+ * Looks up rows of a file of 2,000 pages with a page cache of PAGES pages, for more than a second:
  * connections FILE PAGES
  *
- * Prints what sqlite3_db_status() says of the page cache before the connection is closed: hits, misses,
- * writes, spills. In the middle it sets the hits to zero, and adds them up here.
+ * Prints sqlite3_db_status()'s counters of the page cache before it closes the connection: hits, misses,
+ * writes, spills. In the middle it resets the hits, and adds both parts up.
  */
 #include <sqlite3.h>
 #include <stdio.h>

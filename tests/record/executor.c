@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that become other programs right after a query, by each way to do it; half
- * of them block all signals within the query. The new program, which is this one again,
- * unblocks them. Prints how many were killed.
+ * Processes that become other programs right after a query, by each kind of exec. Half of them block all
+ * signals within the query. The new program, which is this one again, unblocks them. Prints the number of
+ * killed processes.
  *
- * usage: executor [LIBQUERYPROF], which is then loaded as an extension, with a period
- * shorter than the time that exec takes
+ * usage: executor [LIBQUERYPROF], which is then loaded as an extension, with a period shorter than an exec
  */
 #include <signal.h>
 #include <sqlite3.h>

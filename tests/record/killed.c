@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that run numbered queries until the test kills them, or end without a word.
+ * Processes that run numbered queries until the test kills them, or end without notice.
  *
  * usage: killed LIBRARY LEDGER THREADS WAY [COUNT]
  *
- * LEDGER is a file of two numbers a thread of each process: how many queries it has ended, and
- * what was seen of the one that ran: its number times 2^SAMPLES_BITS, plus the samples that
- * queryprof's counters had of it. It survives the process, as the queries and samples must.
- * The query's text has the process's place, the thread's and the query's number.
+ * LEDGER is a file with two numbers for each thread of each process: the number of ended queries, and the
+ * running query's number times 2^SAMPLES_BITS, plus its samples in queryprof's counters. The file survives
+ * the process, as the queries and samples must. The query's text contains the numbers of the process, the
+ * thread and the query.
  *
- *	WAY        the process
- *	run        runs on and on, itself
- *	count      the same with one short statement a thread, prepared once
- *	workers    makes COUNT others that do, and ends when all of them have; those that
- *	           SIGTERM ends are expected
- *	leave      runs COUNT queries of some 30 ms, and leaves by the bare system call
- *	close      as leave, after closing all descriptors and taking their numbers
+ *   WAY        the process
+ *   run        runs queries forever, itself
+ *   count      the same with one short statement a thread, prepared once
+ *   workers    makes COUNT processes that run queries, and ends when all of them have ended; a signal
+ *              must end each
+ *   leave      runs COUNT queries of some 30 ms, and ends by the bare system call
+ *   close      as leave, after closing all descriptors and taking their numbers
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@
 
 #define THREADS_MAX 8
 #define PROCESSES_MAX 64
-#define LONG_STEPS 100000 /* one that a signal finds running, and has samples */
+#define LONG_STEPS 100000 /* a query so long that a signal interrupts it, and that has samples */
 
 #define SAMPLES_BITS 24
 
@@ -134,7 +134,7 @@ static void count_for_ever(void)
 	count_on(NULL);
 }
 
-/* Processes like those of a server: made by fork, when the parent has used SQLite itself. */
+/* Worker processes as in a server: forked by a parent that has used SQLite itself. */
 static int run_workers(int count)
 {
 	sqlite3 *db;

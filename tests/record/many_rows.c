@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that reads many rows of one query. A function in SQLite and the program compute for some
- * microseconds a row each; in the middle a row takes long, another one sleeps, and the program sleeps between
- * two. It prints in ns, by its own clock around each sqlite3_step(): the time inside, all of it from the
- *first step's beginning to the last one's end, how long the sleeps and the long row were, the CPU time of all
- * of it; and how long it was interrupted: first inside sqlite3_step() but outside the function, where only
- *the clocks around the call may include the interruption, then in all.
+ * A program that reads many rows of one query. For each row, a function in SQLite and the program compute for
+ * some microseconds each. In the middle one row takes long, another one sleeps, and the program sleeps
+ * between two rows. The program prints in ns, by its own clock around each sqlite3_step():
+ *   - the time inside,
+ *   - the time from the first step's beginning to the last step's end,
+ *   - the duration of the sleeps and of the long row,
+ *   - the CPU time of everything,
+ *   - the interruptions inside sqlite3_step() but outside the function, which only the clocks around the
+ *     call may include,
+ *   - all interruptions.
  *
- *	many_rows ROWS SEED
+ *   many_rows ROWS SEED
  */
 #include <sqlite3.h>
 #include <stdint.h>
@@ -20,7 +24,7 @@
 #define LONG_NS 60000000
 #define INSIDE_NS 1500
 #define PROGRAM_NS 1000
-#define DISTURBED_NS 20000 /* nothing takes as long, but for the first row */
+#define DISTURBED_NS 20000 /* only the first row takes as long without an interruption */
 
 static uint64_t seed, disturbed, in_work;
 static long long rows, row, longer;

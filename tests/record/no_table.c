@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands for a program whose SQLite was built with SQLITE_OMIT_LOAD_EXTENSION: it imports utimes()
- * and fsync(), as every SQLite does, and has the table of system calls, by which one is recognised, and the
- * layer for Unix without what loads libraries, but not the table of SQLite's functions. */
+/* Represents a program whose SQLite was built with SQLITE_OMIT_LOAD_EXTENSION. It imports utimes() and
+ * fsync(), like every SQLite, and has the table of system calls, by which the library recognizes a SQLite. It
+ * has the layer for Unix without the functions that load libraries, and lacks the table of SQLite's
+ * functions. */
 #include <sqlite3.h>
 #include <stddef.h>
 #include <sys/time.h>

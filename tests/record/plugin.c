@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that is linked with queryprof and that a recorded program loads. It runs a labelled statement
+ * A library that is linked with queryprof, and that a recorded program loads. It runs a labelled statement
  * inside a span of a trace. The span begins inline, by the variable in queryprof.h.
  */
 #include <sqlite3.h>
@@ -15,7 +15,7 @@ static int step(sqlite3 *db, const char *sql)
 
 QP_API int plugin_work(const char *sql);
 
-/* 0, or which call failed. */
+/* Returns 0, or the number of the call that failed. */
 int plugin_work(const char *sql)
 {
 	const qp_label label = { .key = "from", .text = "plugin" };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that reads the rows of one query. Each takes some ms of computing, and the program sleeps between
- * two rows. It prints in ns, measured around sqlite3_prepare_v2() and each sqlite3_step(): the time inside
- * these calls, the CPU time inside, and the duration of the preparation plus that from the first step to the
- * end of the last.
+ * A program that reads the rows of one query. Each row takes some ms of computing, and the program sleeps
+ * between two rows. It prints in ns, measured around sqlite3_prepare_v2() and each sqlite3_step(): the time
+ * inside these calls, their CPU time, and the duration of the preparation plus the time from the first step's
+ * beginning to the last step's end.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ int main(void)
 	sqlite3 *db;
 	int result;
 
-	/* What queryprof learns of SQLite, once a process, is in no statement's time. */
+	/* The first statement pays for queryprof's inspection of SQLite, once a process. */
 	if (sqlite3_open(":memory:", &db) || sqlite3_exec(db, "SELECT 0", NULL, NULL, NULL))
 		return 1;
 	cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -39,7 +39,7 @@ int main(void)
 			break;
 		cpu = (long long)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 		start = (long long)clock_read_ns(CLOCK_MONOTONIC);
-		/* Between its preparation and its first step a statement does not run. */
+		/* A statement does not run between its preparation and its first step. */
 		if (result == SQLITE_OK)
 			first += start - last;
 		result = sqlite3_step(stmt);

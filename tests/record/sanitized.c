@@ -22,8 +22,9 @@ const char *__asan_default_options(void)
 #endif
 
 /*
- * Both threads are inside their query from here on. Relaxed: neither waiting nor a lock of SQLite's orders
- * the first writes that follow, so ThreadSanitizer finds them however the threads are scheduled.
+ * Both threads are inside their query from here on. The order is relaxed: neither waiting nor a lock of
+ * SQLite orders the first writes that follow, so ThreadSanitizer finds them however the threads are
+ * scheduled.
  */
 static void meet(void)
 {

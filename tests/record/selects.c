@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that runs 20,000 short SELECTs, then 20,000 that do nothing, then tries 50 INSERTs that
- * fail. It prints in ns: how long the SELECTs took by its own clock, their CPU time, the CPU time from the
+ * A program that runs 20,000 short SELECTs, then 20,000 that do nothing, then tries 50 INSERTs that fail. It
+ * prints in ns: the wall time of the SELECTs by its own clock, their CPU time, the CPU time from the
  * beginning to the end of each, and the CPU time of the SELECTs that do nothing.
  */
 #include <sqlite3.h>
@@ -37,7 +37,7 @@ static void check(sqlite3 *db, int is_right)
 	exit(1);
 }
 
-/* The time inside SQLite: a clock around each run would take longer than some runs. */
+/* Measures all runs together, because a clock around each run would take longer than some runs. */
 static void select_rows(sqlite3 *db, const char *sql, long long *wall, long long *cpu)
 {
 	sqlite3_stmt *stmt;
