@@ -28,16 +28,16 @@ static uint64_t next_random(uint64_t below)
 	return seed % below;
 }
 
-/* The work of the producers of a ring, in the order of their reservations. */
+/* The producers of a ring, in the order of their reservations. */
 struct producers {
 	struct ring *ring;
-	uint64_t committed[512]; /* numbers of the records */
+	uint64_t committed[512]; /* the numbers of the records */
 	size_t count;
 	uint64_t number;
 };
 
-/* As if it ended between the reservation and its header: neither it nor the padding before it
- * has one. */
+/* As if the process ended between the reservation and the header. Neither the record nor the padding before
+ * it has a header then. */
 static void forget_headers(struct ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t at = from; at < to; at += RING_WORD)
@@ -53,7 +53,7 @@ static bool produce(struct producers *producers)
 		return false;
 	switch (next_random(6)) {
 	case 0: forget_headers(ring, from, ring_head(ring)); return true;
-	case 1: record[0] = UINT64_MAX; return true; /* within its payload */
+	case 1: record[0] = UINT64_MAX; return true; /* a wrong payload, without a commit */
 	default:
 		record[0] = producers->committed[producers->count++] = producers->number++;
 		ring_commit(ring, record, 1 + (unsigned)next_random(3));
@@ -61,7 +61,7 @@ static bool produce(struct producers *producers)
 	}
 }
 
-/* Some records are read while the process lives, up to the first that is never committed. */
+/* Reads some records while the process lives, up to the first that is never committed. */
 static size_t consume_some(struct ring *ring)
 {
 	size_t consumed = 0, wanted = next_random(4), size;
@@ -84,7 +84,7 @@ static void test_committed_only(void **state)
 		uint64_t *record;
 		unsigned kind;
 
-		/* Anywhere in the block. */
+		/* Begins anywhere in the block. */
 		for (uint64_t i = next_random(60); i > 0; i--) {
 			record = ring_reserve(ring, 8 + next_random(40) * 8);
 			ring_commit(ring, record, 1);
@@ -101,7 +101,7 @@ static void test_committed_only(void **state)
 		taken = consume_some(ring);
 		for (uint64_t i = next_random(100); i > 0 && produce(&producers); i--)
 			;
-		/* Its end may come while the reader holds some, or has half freed them. */
+		/* The process may end while the reader holds some records, or has freed a part of them. */
 		uint64_t passed = next_random(3);
 		for (uint64_t i = 0; i < passed && ring_peek(ring, &kind, &size); i++)
 			ring_pass(ring);

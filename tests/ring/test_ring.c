@@ -24,8 +24,7 @@
 #include "base/sys.h"
 #include "collect/ring_reader.h"
 
-/* A record that says who wrote it, the how-many-th, and whose every byte is known;
- * the bytes stand behind it. */
+/* A record that contains its producer and its number, followed by bytes that depend on both. */
 struct mark {
 	uint64_t producer, number;
 };
@@ -54,7 +53,7 @@ static bool put(struct ring *ring, uint64_t producer, uint64_t number, size_t ta
 	return true;
 }
 
-/* The oldest record's number, and its content checked; fails when there is none. */
+/* Checks and consumes the oldest record. Fails if there is none. */
 static struct mark take(struct ring *ring, unsigned expected_kind)
 {
 	unsigned kind = 0;
@@ -96,8 +95,7 @@ static void test_sizes(void **state)
 	}
 }
 
-/* Wherever the head stands, the largest record fits an empty ring; one more byte
- * never does. */
+/* Wherever the head is, the largest record fits into an empty ring, and one byte more does not. */
 static void test_largest_record(void **state)
 {
 	struct ring *ring = ring_create(RING_MIN_BYTES);
@@ -112,7 +110,7 @@ static void test_largest_record(void **state)
 	}
 	assert_int_equal(ring_dropped(ring), 0);
 	assert_null(ring_try_reserve(ring, ring_max_payload(ring) + 1));
-	assert_int_equal(ring_dropped(ring), 0); /* nothing was lost */
+	assert_int_equal(ring_dropped(ring), 0); /* does not count as dropped */
 	assert_null(ring_reserve(ring, ring_max_payload(ring) + 1));
 	assert_null(ring_reserve(ring, SIZE_MAX));
 	assert_int_equal(ring_dropped(ring), 2);
@@ -120,8 +118,8 @@ static void test_largest_record(void **state)
 	ring_destroy(ring);
 }
 
-/* Any sizes, filled until it refuses, emptied, over and over: all that was taken in
- * comes out in order. */
+/* Records of any sizes, filled until the ring refuses, emptied, over and over. All accepted records come out
+ * in order. */
 static void test_wrap(void **state)
 {
 	struct ring *ring = ring_create(RING_MIN_BYTES);
@@ -150,7 +148,7 @@ static void test_wrap(void **state)
 	ring_destroy(ring);
 }
 
-/* Nothing is readable before its commit, nor before the commit of what is older. */
+/* A record is not readable before its commit, nor before the commit of older records. */
 static void test_commit_order(void **state)
 {
 	struct ring *ring = ring_create(RING_MIN_BYTES);
@@ -198,7 +196,7 @@ static void *produce(void *context)
 		if (put(self->ring, self->id, self->stored, (size_t)rand_r(&seed) % self->largest, 5))
 			self->stored++;
 		if (i % 64 == 0)
-			sched_yield(); /* a producer alone for long only fills the ring */
+			sched_yield(); /* otherwise one producer alone would fill the ring */
 	}
 	return NULL;
 }
@@ -214,7 +212,7 @@ static void run_producers(size_t ring_size, size_t largest)
 		producers[i] = (struct producer){ .ring = ring, .id = i, .largest = largest };
 		assert_int_equal(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
 	}
-	/* Every attempt ends as a record or as a drop, so this ends. */
+	/* Every attempt ends as a record or as a drop, so this loop ends. */
 	while (settled < (uint64_t)PRODUCERS * ATTEMPTS || !is_empty(ring)) {
 		unsigned kind;
 		size_t size;
@@ -260,7 +258,7 @@ static void test_producers_roomy_ring(void **state)
 	run_producers(1 << 20, 100);
 }
 
-/* --- interrupted by itself --------------------------------------------------------- */
+/* --- a thread that interrupts itself -------------------------------------------------------- */
 
 static struct ring *interrupted_ring;
 static volatile sig_atomic_t from_handler;
@@ -288,7 +286,7 @@ static void test_self_interruption(void **state)
 
 	from_handler = met_inside = 0;
 	sigaction(SIGALRM, &action, NULL);
-#if !defined(__SANITIZE_THREAD__) /* it lets a late signal in where its kind is blocked */
+#if !defined(__SANITIZE_THREAD__) /* it delivers a late signal while that signal is blocked */
 	setitimer(ITIMER_REAL, &often, NULL);
 #else
 	(void)often;
@@ -298,7 +296,7 @@ static void test_self_interruption(void **state)
 		if (mark) {
 			inside = 1;
 			mark->producer = 0;
-			/* At this point for sure; the timer's signals come anywhere. */
+			/* One signal certainly comes here; the timer's signals come anywhere. */
 			if (i % 8 == 0)
 				raise(SIGALRM);
 			mark->number = mine++;
@@ -357,7 +355,7 @@ static void start_waiter(struct waiter *waiter, struct ring *ring, int64_t timeo
 	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_in_thread, waiter), 0);
 	while (__atomic_load_n(&waiter->tid, __ATOMIC_ACQUIRE) == 0)
 		sched_yield();
-	/* Give it the chance to be asleep; the outcome is the same if it is not. */
+	/* Gives the waiter time to sleep. The result is the same if it does not sleep yet. */
 	struct timespec moment = { 0, 20000000 };
 	nanosleep(&moment, NULL);
 	assert_false(has_returned(waiter));
@@ -372,7 +370,7 @@ static void test_idle_wakes_at_first_record(void **state)
 	start_waiter(&waiter, ring, -1);
 	assert_true(put(ring, 1, 1, 0, 1));
 	pthread_join(waiter.thread, NULL);
-	/* Something is there already: no sleep at all. */
+	/* There is a record already, so the call does not sleep. */
 	ring_wait(ring, -1);
 	ring_destroy(ring);
 }
@@ -404,10 +402,10 @@ static void test_wake_is_kept(void **state)
 	start_waiter(&waiter, ring, -1);
 	ring_wake(ring);
 	pthread_join(waiter.thread, NULL);
-	ring_wake(ring); /* no reader sleeps: the next sleep does not begin */
+	ring_wake(ring); /* no reader sleeps, so the next wait returns immediately */
 	assert_true(ring_wait(ring, -1));
 	ring_wake(ring);
-	assert_true(ring_wait(ring, 0)); /* its time is over, too */
+	assert_true(ring_wait(ring, 0)); /* with its time over, too */
 	start_waiter(&waiter, ring, FOREVER_NS);
 	ring_wake(ring);
 	pthread_join(waiter.thread, NULL);
@@ -427,7 +425,7 @@ static void test_timeout(void **state)
 	ring_destroy(ring);
 }
 
-/* Times that the thread went to sleep. */
+/* The number of times that the thread went to sleep. */
 static long sleeps_of(pid_t thread)
 {
 	char path[64], line[128];
@@ -442,8 +440,8 @@ static long sleeps_of(pid_t thread)
 	return sleeps;
 }
 
-/* The oldest record is being written and many come behind it: they do not wake the
- * consumer, which finds the record once it is there. */
+/* While the oldest record is being written, many later records are committed. They do not wake the consumer,
+ * which finds the oldest record after its commit. */
 static void test_stalled_writer(void **state)
 {
 	static const int64_t timeouts[] = { FOREVER_NS, -1 };
@@ -469,7 +467,7 @@ static void test_stalled_writer(void **state)
 		elapsed_ns = clock_ns(CLOCK_MONOTONIC) - elapsed_ns;
 		printf("%ld commits behind a stalled one, %ld sleeps\n", commits, sleeps);
 		assert_true(commits > 1000);
-		/* It looks each 32 ms by itself, and more often at first. */
+		/* The consumer looks each 32 ms without a wake-up, and more often at first. */
 		assert_true(sleeps < commits / 4 + (long)(elapsed_ns / 32000000));
 		assert_false(has_returned(&waiter));
 		mark->producer = mark->number = 9;
@@ -480,8 +478,7 @@ static void test_stalled_writer(void **state)
 	}
 }
 
-/* A pipeline in which the consumer always sleeps without a limit: a lost wake-up
- * would hang it. */
+/* A pipeline in which the consumer always sleeps without a limit. A lost wake-up would make it hang. */
 static void *produce_slowly(void *context)
 {
 	struct producer *self = context;
@@ -528,7 +525,7 @@ static void test_reset_in_child(void **state)
 	assert_true(put(ring, 1, 0, 40, 1));
 	struct mark *open = ring_reserve(ring, sizeof(*open)); /* of "another thread" */
 	assert_non_null(open);
-	/* The bytes that the parent leaves there look like a record at each place. */
+	/* The parent leaves bytes there that look like a record at each place. */
 	uint64_t *rest = ring_reserve(ring, RING_MIN_BYTES / 2 - 8);
 	for (size_t i = 0; i < RING_MIN_BYTES / 16 - 1; i++)
 		rest[i] = 1ull << 63 | 1ull << 32 | 8;
@@ -554,7 +551,7 @@ static void test_reset_in_child(void **state)
 	int status = -1;
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
-	/* The parent's ring is as it was. */
+	/* The parent's ring has not changed. */
 	assert_int_equal(take(ring, 1).number, 0);
 	assert_true(is_empty(ring));
 	open->producer = open->number = 4;

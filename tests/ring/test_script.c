@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handover/script.h finds the script among an interpreter's arguments, and no argument that only looks like
- * one.
+ * handover/script.h finds the script among an interpreter's arguments, and no argument that only looks like a
+ * script.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "handover/script.h"
 
-/* Spaces part the arguments; every file of the lines is there. */
+/* Spaces separate the arguments. The expected scripts and data.csv exist. */
 static const struct {
 	const char *executable, *arguments, *script;
 } lines[] = {
@@ -62,7 +62,7 @@ static void finds_scripts(void **state)
 		script_find(lines[i].executable, arguments, script, sizeof(script));
 		assert_string_equal(script, lines[i].script);
 	}
-	script_find("python3", "python3\0app.py\0", script, sizeof("app.p")); /* no room */
+	script_find("python3", "python3\0app.py\0", script, sizeof("app.p")); /* too little room */
 	assert_string_equal(script, "");
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		unlink(files[i]);
