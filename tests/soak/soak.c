@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A long time under sampling: 8 threads in queries all the time, each sampled every millisecond
- * of wall time, with limits of cost off. These must hold from the first minute to the end:
+ * A long time under sampling: 8 threads in queries all the time, each sampled every millisecond of wall time,
+ * with limits of cost off. These invariants must hold from the first minute to the end:
  *
- * - the host's memory stays within 1 MiB of what it was after the first minute;
- * - the trace file, its WAL included, stays within trace_log_max_bytes, and comes to trimming;
- * - the flusher uses no more CPU time a sample than a plain table does a row, at the same pace on the same
- *   machine: the row as it is, inserted and removed again. Its stacks, queries and ring are included, a
- *   query's line for some 200 samples. The budget is 1 us, which a slow or busy machine exceeds;
+ * - the host's memory stays within 1 MiB of its size after the first minute;
+ * - the trace file, its WAL included, stays within trace_log_max_bytes, and is trimmed;
+ * - the flusher uses no more CPU time per sample than a plain table uses per row, at the same pace on the
+ *   same machine: the bare row, inserted and removed again. The flusher's time includes its stacks, queries
+ *   and ring; a query has a row for some 200 samples. The budget is 1 us. A slow or busy machine exceeds it;
  * - nothing is lost: every sample and every logged run is stored, and each signal has its outcome.
  *
  *   soak [--seconds 3600] [--print SECONDS] [--naps 200]
  *
- * --naps: of a query, of a millisecond each. A query has a line in query_log, which is the flusher's work,
- * too.
+ * --naps: a query's naps, of a millisecond each. Each query has a row in query_log, which costs the flusher
+ * time, too.
  *
- * The threads sleep most of the time, inside of queries: wall time is what is sampled, and a soak
- * beside other work takes little of the processors. Statements are prepared each time, connections
- * last a second and threads twenty, so that what each of them takes must come back. A line is printed every
- * 60 seconds, or as said; the last lines are the figures with their bounds. Shorter than two minutes, the
- * first quarter takes the place of the first minute.
+ * The threads sleep most of the time, inside of queries. Wall time is sampled, so a soak takes little CPU
+ * time from other programs. Statements are prepared each time, connections last a second and threads twenty,
+ * so all their resources must be released. A line is printed every 60 seconds, or every --print seconds. The
+ * last lines are the figures with their bounds. In a run of less than two minutes, the first quarter replaces
+ * the first minute.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@
 #include "../lib/seed.h"
 
 #define THREADS 8
-#define TEXTS 40 /* statements that differ */
+#define TEXTS 40 /* different statements */
 #define CONNECTION_S 1.1
 #define CONNECTIONS 20    /* of a thread */
 #define OPEN_AT_ONCE 4000 /* statements, in the beginning */
@@ -48,7 +48,7 @@
 #define MEMORY_BYTES 1048576
 #define FLUSHER_NS 1000.0 /* budget, as printed */
 #define FLUSHER_PLAIN 1.0 /* of a plain table's CPU time */
-#define PLAIN_ROWS 8000   /* a second, as samples come */
+#define PLAIN_ROWS 8000   /* a second, like the samples */
 #define PLAIN_KEPT 400000 /* some 16 MiB */
 #define PLAIN_ROUNDS 12
 #define LOOK_MS 250
@@ -120,8 +120,8 @@ static void *live(void *context)
 	return NULL;
 }
 
-/* The library keeps memory for as many statements as were ever open at once, and places it by their
- * addresses: later ones, at other addresses, find theirs. */
+/* The library keeps memory for the highest number of statements that were open at the same time, and places
+ * it by their addresses. Later statements at other addresses can use it. */
 static void open_many(void)
 {
 	static sqlite3_stmt *stmts[OPEN_AT_ONCE];
@@ -136,7 +136,7 @@ static void open_many(void)
 	must(db, sqlite3_close(db), "close");
 }
 
-/* One thread behind the other. */
+/* Runs one thread after the other. */
 static void *live_on(void *context)
 {
 	while (!atomic_load(&over)) {
@@ -216,7 +216,8 @@ static void read_metrics(int64_t values[METRICS])
 	must(monitor, sqlite3_reset(stmt), "metrics");
 }
 
-/* Resident or swapped out. Pages of files are the kernel's, which takes and gives them as it likes. */
+/* Resident or swapped out. Pages of files do not count, because the kernel loads and drops them as it
+ * likes. */
 static int64_t memory_bytes(void)
 {
 	static const char *const parts[] = { "RssAnon:", "RssShmem:", "VmSwap:" };
@@ -298,7 +299,7 @@ static void insert_plain(sqlite3 *db, sqlite3_stmt *insert, int64_t first, int c
 	must(db, sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), "commit");
 }
 
-/* CPU time of a row that is inserted by itself and removed when the table is full. */
+/* CPU time per row of inserting it, and removing it when the table is full. */
 static double measure_plain(const char *folder)
 {
 	sqlite3_stmt *insert, *remove;
@@ -329,7 +330,7 @@ static double measure_plain(const char *folder)
 		insert_plain(db, insert, rows, PLAIN_ROWS);
 	sqlite3_bind_int(remove, 1, PLAIN_ROWS);
 	for (int round = 0; round < PLAIN_ROUNDS; round++, rows += PLAIN_ROWS) {
-		pause_ns(LOOK_MS * 1000000); /* the caches are others' meanwhile, as between two flushes */
+		pause_ns(LOOK_MS * 1000000); /* meanwhile other programs use the caches */
 		spent -= (double)cpu_ns();
 		insert_plain(db, insert, rows, PLAIN_ROWS);
 		must(db, sqlite3_step(remove), "remove");
@@ -402,7 +403,7 @@ int main(int argc, char **argv)
 
 	read_options(argc, argv, options, sizeof(options) / sizeof(*options));
 	settled_s = seconds < 120 ? seconds / 4 : 60;
-	/* Arenas of threads that come and go are 128 KiB more or less each. */
+	/* With several arenas, starting and ending threads change the memory by 128 KiB each. */
 	mallopt(M_ARENA_MAX, 1);
 	seed = test_seed(1);
 	if (!mkdtemp(folder))
@@ -441,7 +442,7 @@ int main(int argc, char **argv)
 	atomic_store(&over, true);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	/* Reading stores first what is in the ring. */
+	/* Reading stores the ring's content first. */
 	must(monitor,
 	     sqlite3_exec(monitor, "SELECT count(*) FROM system.trace_log LIMIT 1", NULL, NULL, NULL), "end");
 	last = look(start);
