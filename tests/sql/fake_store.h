@@ -5,13 +5,13 @@
 
 #include "store/store.h"
 
-extern const char *fake_store_refusal; /* NULL: takes it */
+extern const char *fake_store_refusal; /* NULL: the store accepts it */
 extern int fake_store_calls;
 extern bool fake_store_is_started;
 extern struct store_config fake_store_config;
 extern char fake_store_path[4096];
 
-/* What debug_path was set to last. */
+/* The last value of debug_path. */
 extern char fake_debug_path[4096];
 
 #endif

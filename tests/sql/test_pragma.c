@@ -54,7 +54,7 @@ static const struct {
 	  WRITE("query_profiler_cpu_time_period_ns", ".5") },
 };
 
-/* Left alone: other statements, and what SQLite shall refuse in its own words. */
+/* Left alone: other statements, and errors that SQLite itself shall report. */
 static const char *const not_ours[] = {
 	"",
 	";",
@@ -130,7 +130,7 @@ static void test_ours(void **state)
 		strcpy(sql + before, mark + 1);
 		check(sql, -1, ours[i].becomes, sql + before);
 		check(sql, (int)strlen(sql) + 1, ours[i].becomes, sql + before); /* with its zero */
-		/* By its length, in memory that ends there: sanitizers see a byte too far. */
+		/* By its length, in memory that ends there, so that sanitizers detect a byte read past it. */
 		cut = malloc(before ? before : 1);
 		memcpy(cut, sql, before);
 		check(cut, (int)before, ours[i].becomes, cut + before);
@@ -153,8 +153,8 @@ static void test_not_ours(void **state)
 	}
 }
 
-/* Every beginning of a PRAGMA, ended by a zero and by the length: no byte behind it
- * is read, and either nothing comes out or a whole statement. */
+/* Cuts a PRAGMA at every place, with a zero or by the length. No byte after it is read, and the result is a
+ * whole statement or NULL. */
 static void test_every_beginning(void **state)
 {
 	static const char whole[] = " /* x */ PRAGMA system . \"query_id\" = 'it''s' -- end\n ; SELECT 1";

@@ -33,7 +33,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Sets; returns the code, checks that there is a sentence exactly when it failed. */
+/* Sets a setting and returns the code. Checks that there is an error text exactly if it failed. */
 static int set(struct session_settings *of, const char *name, const char *value, char *sentence)
 {
 	char *error = NULL;
@@ -181,7 +181,7 @@ static void test_sentences(void **state)
 	               "log_queries = maybe: expected 0 (off) or 1 (on)");
 	expect_refused(&session, "nothing", "1", QP_NOT_FOUND,
 	               "nothing: there is no such setting; SELECT name FROM system.settings lists them");
-	/* A long value is cut, and not inside a character of several bytes. */
+	/* A long value is truncated, but not inside a character of several bytes. */
 	memset(longer, 'x', 4999);
 	longer[4999] = 0;
 	memcpy(longer + 59, "ä", 2);
@@ -196,7 +196,7 @@ static void test_sentences(void **state)
 	free(longer);
 }
 
-/* A session's setting, those of new sessions, and what DEFAULT gives back in each. */
+/* A session's own setting, the settings of new sessions, and the effect of DEFAULT on both. */
 static void test_scopes(void **state)
 {
 	struct session_settings other;
@@ -239,7 +239,7 @@ static void test_paths(void **state)
 
 	(void)state;
 	check_value(NULL, "debug_path", "/usr/lib/debug");
-	assert_string_equal(fake_debug_path, ""); /* the default is in force without */
+	assert_string_equal(fake_debug_path, ""); /* the default applies without a call */
 	assert_non_null(getcwd(folder, sizeof(folder)));
 	snprintf(expected, sizeof(expected), "/a:%s/b:%s/c d:/e", folder, folder);
 	expect_set(&session, "debug_path", "/a:b::c d:/e:", expected);
@@ -250,7 +250,7 @@ static void test_paths(void **state)
 	assert_string_equal(fake_debug_path, "/usr/lib/debug");
 }
 
-/* Before the library runs a change is only remembered; then it is a request to the store. */
+/* Before the library runs, a change is only remembered. Afterwards it is a request to the store. */
 static void test_store(void **state)
 {
 	struct store_config config;
@@ -284,12 +284,12 @@ static void test_store(void **state)
 	expect_set(&session, "trace_log_flush_interval_ms", "200", "200");
 	assert_string_equal(fake_store_path, "/x.trace");
 
-	/* A session's settings are none of the store's business. */
+	/* The store is not called for a session's settings. */
 	fake_store_calls = 0;
 	expect_set(&session, CPU, "1ms", "1000000");
 	assert_int_equal(fake_store_calls, 0);
 
-	/* The ring stays for good. */
+	/* The ring's size is fixed permanently. */
 	expect_refused(&session, "trace_log_ring_bytes", "128KiB", QP_LOCKED,
 	               "trace_log_ring_bytes = 128KiB: fixed at 65536 bytes since the library started; set "
 	               "QUERYPROF_TRACE_LOG_RING_BYTES in the environment, or qp_config.trace_log_ring_bytes "
@@ -302,7 +302,7 @@ static void test_store(void **state)
 	assert_int_equal(fake_store_calls, 0);
 }
 
-/* main() has set some of the environment. */
+/* main() has set these variables. */
 static void test_environment(void **state)
 {
 	const char *error = settings_environment_error();
@@ -337,7 +337,7 @@ static void test_table(void **state)
 		assert_non_null(setting->unit);
 		if (!setting->description || !setting->description[0])
 			fail_msg("%s has no description", setting->name);
-		/* A value that is shown can be set. */
+		/* Each displayed value can be set. */
 		if (strcmp(setting->name, "trace_log_ring_bytes"))
 			expect_set(&session, setting->name, value, value);
 		free(value);
@@ -370,7 +370,7 @@ int main(void)
 		cmocka_unit_test_setup(test_sentences, setup),   cmocka_unit_test_setup(test_scopes, setup),
 		cmocka_unit_test_setup(test_path, setup),        cmocka_unit_test_setup(test_paths, setup),
 		cmocka_unit_test_setup(test_store, setup),       cmocka_unit_test_setup(test_table, setup),
-		cmocka_unit_test_setup(test_lock, setup), /* the last: it is for good */
+		cmocka_unit_test_setup(test_lock, setup), /* last, because it is permanent */
 	};
 
 	setenv("QUERYPROF_QUERY_PROFILER_REAL_TIME_PERIOD_NS", "5ms", 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as JSON arrays: which are accepted, which are refused, and the result. */
+/* Stacks as JSON arrays: accepted arrays, refused arrays, and the results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "frames/address.h"
 #include "symbol/symbol.h"
 
-/* Addresses below 10 are nowhere; 10 has a name that JSON must quote. */
+/* Addresses below 10 belong to no module. The name of 10 must be quoted in JSON. */
 char *address_text(const struct address_space *space, uint64_t address)
 {
 	char text[64];
@@ -42,8 +42,8 @@ char *address_line(const struct address_space *space, uint64_t address)
 	return address < 10 ? NULL : strdup(text);
 }
 
-/* 20 has two functions inlined, 21 none, of 22 only its function is known, of 23 no
- * more than that something is inlined. */
+/* 20 has two inlined functions, 21 has none. Of 22 only the function is known. Of 23 it is only known that
+ * something is inlined. */
 size_t address_frames(const struct address_space *space, uint64_t address, struct symbol_frame *frames,
                       size_t room)
 {
