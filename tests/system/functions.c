@@ -107,7 +107,7 @@ static void paths_are_resolved(void **unused)
 		for (uint64_t left = next() % 6 + 1; left > 0; left--) {
 			strcat(path, next() % 5 ? "" : "/");
 			strcat(path, parts[next() % (sizeof(parts) / sizeof(*parts))]);
-			/* Of a file's name and a slash behind it libc refuses more. */
+			/* libc refuses more paths that have a slash after a file's name. */
 			if (left > 1)
 				strcat(path, "/");
 		}

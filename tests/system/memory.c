@@ -44,7 +44,7 @@ static uint64_t next(uint64_t *state)
 	return *state >> 33;
 }
 
-/* Sizes of all powers, so that each list and large blocks have their turn. */
+/* Sizes of all magnitudes, so that each list and large blocks are used. */
 static size_t some_size(uint64_t *state)
 {
 	return next(state) & ((1ul << (next(state) % 20)) - 1);
@@ -57,7 +57,7 @@ static void check(const struct piece *piece)
 		assert_int_equal(piece->bytes[i], piece->mark);
 }
 
-/* Takes, resizes and gives back at random; each piece is full of its mark. */
+/* Allocates, resizes and frees at random. Each piece is filled with its mark. */
 static void *churn(void *own_seed)
 {
 	uint64_t state = (uintptr_t)own_seed;
@@ -98,7 +98,7 @@ static void *churn(void *own_seed)
 	return NULL;
 }
 
-/* Each arena keeps one empty region at most. */
+/* Each arena keeps at most one empty region. */
 static void memory_goes_back(void)
 {
 	assert_in_range(memory_mapped(), 0, 4 * 2 << 20);
@@ -143,7 +143,7 @@ static void too_much_is_refused(void **state)
 	ours_free(NULL);
 }
 
-/* errno is the caller's. */
+/* These functions do not change the caller's errno. */
 static void errno_is_kept(void **state)
 {
 	(void)state;
@@ -170,9 +170,9 @@ static int status_of_child(void (*run)(void))
 	return status;
 }
 
-/* A sanitizer has most of the address space for itself. */
+/* A sanitizer uses most of the address space itself. */
 #ifndef __SANITIZE_ADDRESS__
-/* libc keeps the stacks and the memory of threads that have ended. */
+/* Includes the stacks and the memory of ended threads, which libc keeps. */
 static rlim_t address_space(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -204,7 +204,7 @@ static void exit_without_memory(void)
 		ours_free(last);
 		last = before;
 	}
-	_exit(ours_malloc(100000) ? 0 : 2); /* what went back is there again */
+	_exit(ours_malloc(100000) ? 0 : 2); /* the freed memory is available again */
 }
 
 static void limit_is_met(void **state)
@@ -255,7 +255,7 @@ static void forked_child_is_whole(void **state)
 		pthread_join(threads[i], NULL);
 }
 
-/* The handlers of others run between ours. */
+/* Other fork handlers run between the library's own. */
 static void forking_thread_has_memory(void **state)
 {
 	const struct lock_group *group = lock_at(LOCK_MEMORY)->group;

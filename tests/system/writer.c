@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD: functions that a tool may replace, and that write to descriptors of the process as tools
- * write to their logs, on any thread. The process opens these descriptors at its beginning.
+ * For LD_PRELOAD: functions that a tool may replace. They write to descriptors of the process, like tools
+ * that write to their logs, on any thread. This library opens these descriptors when the process begins.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -25,15 +25,15 @@ __attribute__((constructor)) static void open_all(void)
 {
 	long fd = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
-	/* What the process has already stays. */
+	/* Keeps descriptors that the process already has. */
 	for (int number = FIRST; number <= LAST; number++)
 		if (syscall(SYS_fcntl, number, F_GETFD) < 0)
 			syscall(SYS_dup3, fd, number, O_CLOEXEC);
 	is_ready = true;
 }
 
-/* At the beginning of a file, where its header is, and where it is. In each of a thread's first calls, and in
- * some of the others. */
+/* Writes at the beginning of a file, where its header is, and at its current offset. Does so in each of a
+ * thread's first calls, and in some later ones. */
 static void write_to_all(void)
 {
 	static const char line[] = "written by a library that is preloaded\n";
