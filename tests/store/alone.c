@@ -54,7 +54,7 @@ void run_sql(const char *sql)
 		fail_msg("%s: %s", sql, error);
 }
 
-/* The writer looks at no view of a file's. */
+/* The writer's connection has views disabled; the tests' queries use views. */
 static void allow_views(int is_allowed)
 {
 	sqlite3_db_config(writer.database.db, SQLITE_DBCONFIG_ENABLE_VIEW, is_allowed, NULL);
@@ -88,7 +88,7 @@ void assert_text(const char *sql, const char *expected)
 
 static int asked, most_asked;
 
-/* Before each step. */
+/* retention_apply() calls this before each step. */
 static bool is_enough(void)
 {
 	return ++asked > most_asked;
@@ -103,7 +103,7 @@ int apply(struct retention *retention, int64_t bound, int steps)
 	return retention_apply(retention, &writer, bound, is_enough, &trimmed);
 }
 
-#define STEPS_MAX 3000 /* none of these files takes so many */
+#define STEPS_MAX 3000 /* more than any of these files needs */
 
 void flush(int64_t bound)
 {

@@ -17,16 +17,16 @@
 #define SECOND 1000000000ull
 #define HOUR (3600 * SECOND)
 
-/* A key as queries have it: of the time of its run, to the millisecond. */
+/* A query key like the library's: it contains the start time of the run, in ms. */
 #define KEY(ns, n) ((struct query_key){ (ns) / 1000000 << 16 | 0x7000, 0x8000000000000000ull + (n) })
 
 extern struct writer writer;
 
-/* Around each test: set_up() and tear_down(), a ring, and a writer of trace_path. */
+/* The fixture of each test: set_up() and tear_down(), a ring, and a writer that has trace_path open. */
 int begin_alone(void **state);
 int end_alone(void **state);
 
-/* The file that the writer has open from now on. */
+/* Closes the writer's file, and opens this one. */
 void change_file(const char *path);
 
 void run_sql(const char *sql);
@@ -34,22 +34,22 @@ int64_t number(const char *sql);
 void assert_text(const char *sql, const char *expected);
 int64_t used_bytes(void);
 
-/* Retention, of at most so many steps. Its result. */
+/* Runs at most `steps` steps of retention; returns the result of retention_apply(). */
 int apply(struct retention *retention, int64_t bound, int steps);
 
-/* The flusher's work until the ring is empty: batches, each with some retention. 0: there is no bound. */
+/* Works like the flusher until the ring is empty: batches, with retention after each. `bound` 0: no bound. */
 void flush(int64_t bound);
 
-/* Retention to the lower mark; one that goes on for ever fails. */
+/* Runs retention down to the lower mark; fails if it does not end. */
 void trim(int64_t bound);
 
-/* A query that has ended, with a text of its own; `id`: the host's, or NULL. */
+/* Puts an ended query with a unique text; `id`: the query id that the host set, or NULL. */
 void put_run(uint64_t start_ns, struct query_key key, const char *id);
 
-/* A span of a statement's run, alone in its trace. */
+/* Puts the span of a statement's run, the only span of its trace. */
 void put_run_span(uint64_t start_ns, uint32_t thread, struct query_key key, uint64_t shape);
 
-/* Room for a record, all zeros. */
+/* Reserves a zeroed record. */
 void *reserve(size_t size);
 
 #endif

@@ -46,7 +46,7 @@ static const struct module modules[] = {
 
 /* --- the process that is killed -------------------------------------------------------- */
 
-/* What a process leaves, if no samples. */
+/* If set, puts other records than samples. */
 static void (*put_instead)(void);
 static size_t ring_size = RING_BYTES;
 
@@ -63,7 +63,7 @@ static void put_spans(void)
 	}
 }
 
-/* One record is never committed, and some come behind it. */
+/* Samples follow a record that is never committed. */
 static void put_unfinished(void)
 {
 	const uint64_t trace[] = { 0x7f0000000123 };
@@ -94,7 +94,7 @@ static void be_killed(bool has_unfinished, int to_parent, int from_parent)
 	kill(getpid(), SIGKILL);
 }
 
-/* The descriptor of its ring. */
+/* Returns the descriptor of the process's ring. */
 static int run_and_kill(bool has_unfinished)
 {
 	int to_parent[2], to_child[2], fd, status;
@@ -119,7 +119,7 @@ static int run_and_kill(bool has_unfinished)
 	return fd;
 }
 
-/* --- the one that stores ----------------------------------------------------------------- */
+/* --- the process that stores ------------------------------------------------------------- */
 
 static int64_t count(const char *what)
 {
@@ -133,7 +133,7 @@ static void remove_trace(void)
 	unlink(in_folder("x.db-shm"));
 }
 
-/* Another process writes to the file meanwhile, with the next batch's number. */
+/* Another process meanwhile writes the next batch to the file. */
 static void write_another_batch(void)
 {
 	const uint64_t trace[] = { 0x5000 };
@@ -145,7 +145,7 @@ static void write_another_batch(void)
 	stop_store();
 }
 
-/* `looks`: as often as while it ran. */
+/* Reads the ring `looks` times as if the process still ran, and then for the last time. */
 static void store_all(int fd, int looks, struct collection *to)
 {
 	struct recorded *recorded = recorded_open(fd);
@@ -171,7 +171,7 @@ static void test_once(void **state)
 
 		if (has_other)
 			write_another_batch();
-		/* The second time there is nothing left. */
+		/* The second pass finds nothing new. */
 		for (int i = 0; i < 2; i++)
 			store_all(fd, looks, &to);
 		close(fd);
@@ -182,7 +182,7 @@ static void test_once(void **state)
 		assert_int_equal(to.unfinished, has_unfinished);
 		assert_false(losses_are_pending(&to.losses));
 		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
-		/* Its modules are known. */
+		/* The file has its modules. */
 		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 		assert_int_equal(
 			count("SELECT count(*) FROM stacks, json_each(trace) AS a JOIN trace_log AS s ON "
@@ -211,7 +211,7 @@ static void test_spans_once(void **state)
 	put_instead = NULL;
 }
 
-/* A crash may have written anything there, and so may who sends a descriptor. */
+/* A crash may have written anything to the memory, and so may a process that sends a descriptor. */
 static void test_damaged(void **state)
 {
 	struct collection to = { .samples = 0 };
@@ -235,7 +235,7 @@ static void test_damaged(void **state)
 	assert_intact(trace_path);
 }
 
-/* --- a process that is hostile ------------------------------------------------------------ */
+/* --- a hostile process -------------------------------------------------------------------- */
 
 #define STARTS 20
 #define HOSTILE_ROUNDS 6
@@ -250,18 +250,18 @@ static void put_starts(void)
 	}
 }
 
-/* The shared memory, which a thread changes. */
+/* The shared memory that a thread changes. */
 struct hostile {
 	char *memory;
 	size_t size;
 	uint32_t *text_sizes[STARTS]; /* of the records */
-	uint64_t **words;             /* that are not zero */
+	uint64_t **words;             /* the nonzero words */
 	size_t count;
 	atomic_uint turns;
 	atomic_bool has_to_end;
 };
 
-/* Sizes of texts, and any word, become wrong for a moment. */
+/* Makes text sizes and random words wrong for a moment. */
 static void *change(void *argument)
 {
 	struct hostile *hostile = argument;
@@ -308,7 +308,7 @@ static void become_hostile(struct hostile *hostile, int fd)
 			hostile->words[hostile->count++] = word;
 }
 
-/* A process that has lost its rights goes on to write while the memory is read. */
+/* A process that lost its rights still writes while the collector reads the memory. */
 static void test_changed_meanwhile(void **state)
 {
 	struct collection to = { .samples = 0 };
@@ -336,7 +336,7 @@ static void test_changed_meanwhile(void **state)
 	assert_intact(trace_path);
 }
 
-/* A page that is not there any more would be a signal. */
+/* Reading a page that was truncated away would raise SIGBUS. */
 static void test_truncated(void **state)
 {
 	struct collection to = { .samples = 0 };
@@ -357,8 +357,8 @@ static void test_truncated(void **state)
 	assert_int_equal(to.samples, FLUSHED);
 }
 
-/* A page that the process has given back, and that the kernel refuses to make anew: as behind a file's end.
- */
+/* The process gave a page back, and the kernel refuses to allocate it again. A mapping beyond a file's end
+ * acts the same. */
 static void test_page_taken_away(void **state)
 {
 	int fd = run_and_kill(false), empty = memfd_create("empty", MFD_CLOEXEC);
@@ -380,7 +380,7 @@ static void test_page_taken_away(void **state)
 	close(fd);
 }
 
-/* Where memory is never overcommitted: its pages are there before anybody needs them. */
+/* If the kernel never overcommits memory, all pages of the ring are allocated in advance. */
 static void test_strict_memory(void **state)
 {
 	const size_t size = shared_ring_size(RING_BYTES);
@@ -428,7 +428,7 @@ static void test_no_memory_for_a_copy(void **state)
 	assert_non_null(strstr(to.losses.reasons[0].reason, "out of memory for a copy"));
 }
 
-#define BIG_RING (512 << 20) /* so that a size can lead out of all memory around */
+#define BIG_RING (512 << 20) /* so that a wrong size can lead outside all mapped memory */
 
 static void put_chunk(void)
 {
@@ -439,8 +439,9 @@ static void put_chunk(void)
 	chunk_pool_set_part(chunk, &part);
 }
 
-/* The memory of spans begins with the number of the newest site, the bytes of sites, and the sites, each
- * behind its size. The first one ends behind the end of all, where the size of another one stands. */
+/* The memory of spans begins with the number of the newest site and the bytes of all sites. Then come the
+ * sites, each after its size. Here the first site ends after the end of all sites, at the size of another
+ * site. */
 static void test_sites(void **state)
 {
 	enum { NEWEST = 1, BYTES = 20, FIRST = 12, NEXT = 200 << 20 };
@@ -467,7 +468,7 @@ static void test_sites(void **state)
 
 /* --- a process that runs ------------------------------------------------------------------ */
 
-/* Says that it has done something, and waits for the next word. */
+/* Reports that a turn is done, and waits until the test permits the next one. */
 static void take_turn(int to_parent, int from_parent)
 {
 	char byte = 0;
@@ -501,7 +502,7 @@ static void work_in_turns(int to_parent, int from_parent)
 	_exit(0);
 }
 
-/* A process that does this in turns, the first of which it has done. */
+/* A process that works in turns. */
 struct worker {
 	pid_t process;
 	int fd, to_parent[2], to_child[2];
@@ -538,7 +539,7 @@ static void let_work(struct worker *worker)
 	assert_int_equal(write(worker->to_child[1], "", 1), 1);
 }
 
-/* Its exit status. */
+/* Returns the process's exit status. */
 static int end_work(struct worker *worker, struct collection *to)
 {
 	int status;
@@ -554,7 +555,7 @@ static int end_work(struct worker *worker, struct collection *to)
 	return WEXITSTATUS(status);
 }
 
-/* Its ring is read as the process goes on: what is committed, up to what is being written. */
+/* The collector reads the ring of a running process, up to the first record that is not committed. */
 static void test_running(void **state)
 {
 	static const int64_t expected[] = { 0, FLUSHED, FLUSHED, FLUSHED + LATER };
@@ -599,7 +600,7 @@ static void put_labelled(uint64_t timestamp_ns)
 	ring_commit(ring, batch, RECORD_SPANS);
 }
 
-/* The thread's name, the label set and the site of the spans are told once. */
+/* Publishes the thread's name, the label set and the spans' site only once. */
 static void tell_once(int to_parent, int from_parent)
 {
 	const size_t size = strlen(LABELS), name_size = strlen("checkout");
@@ -625,10 +626,10 @@ static void tell_once(int to_parent, int from_parent)
 		put_labelled(T0 + turn * 1000000);
 		take_turn(to_parent, from_parent);
 	}
-	_exit(shared_ring_plans_lost() != 0); /* it is to publish plans again */
+	_exit(shared_ring_plans_lost() != 0); /* nonzero: it has to publish plans again */
 }
 
-/* It is known later, too: after the process was idle for long, and in another file. */
+/* They are still known after the process was idle for long, and in a new file. */
 static void test_told_once(void **state)
 {
 	struct collection to = { .file.path = trace_path };
@@ -656,7 +657,7 @@ static void test_told_once(void **state)
 	}
 }
 
-/* The file must show that not all is there. */
+/* Without a file, all records count as lost, with a reason. */
 static void test_no_file(void **state)
 {
 	char *nowhere = in_folder("none/x.db");
@@ -683,7 +684,7 @@ static void test_foreign(void **state)
 	assert_int_equal(to.samples + to.queries, 0);
 }
 
-/* The head of the memory says how long the ring is, behind the version; the ring says so, too. */
+/* The head of the memory contains the ring's size, after the version. It must match the ring's own size. */
 static void test_sizes(void **state)
 {
 	enum { SIZE_AT = 16, PAGE = 4096 };
@@ -696,7 +697,7 @@ static void test_sizes(void **state)
 	assert_true(shared_ring_open(&shared, fd));
 	assert_int_equal(ring_memory_bytes(ring_bytes(shared.ring)), size);
 	shared_ring_close(&shared);
-	/* None of them is a whole number of pages and the ring's size. */
+	/* None of these is both a whole number of pages and the ring's size. */
 	const uint64_t wrong[] = { size + 1, size + 8, size - 8, size - PAGE, size + PAGE, 0, UINT64_MAX };
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		assert_int_equal(pwrite(fd, &wrong[i], sizeof(size), SIZE_AT), sizeof(size));

@@ -29,7 +29,7 @@
 
 static uint64_t next_time = T0;
 
-/* Counters run through the process; tests look at what they added. */
+/* Counters live as long as the process, so tests check the differences. */
 static uint64_t stored_before, lost_before;
 
 static int note_counters(void **state)
@@ -56,7 +56,7 @@ static void sample(size_t count)
 	next_time += count * 1000;
 }
 
-/* Samples until one is stored. */
+/* Puts a sample; true if it is stored. */
 static bool stores_again(void)
 {
 	uint64_t before = stored();
@@ -75,7 +75,7 @@ static void write_file(const char *path, const char *text, size_t size)
 	fclose(file);
 }
 
-/* Contents, size and neighbours. */
+/* The names and checksums of all files in the folder. */
 static char *fingerprint(void)
 {
 	char command[200];
@@ -204,7 +204,7 @@ static void bring_up(int version, const char *model)
 		ask_file(path, "SELECT query, result_rows, prepare_time_ns, library_path, parent_query_id"
 	                       " FROM query_log WHERE query_id = 'old'"),
 		"SELECT 1|7|0||");
-	/* The value of the old row is worked out, that of the new one as well. */
+	/* The view computes the values of the old and of the new row. */
 	assert_string_equal(ask_file(path, "SELECT value, unit FROM trace_log ORDER BY timestamp_ns"),
 	                    "30|ns\n10000000|ns");
 	assert_intact(path);
@@ -227,7 +227,7 @@ static void older_versions_are_brought_up(void **state)
 	free(made);
 }
 
-/* It has the file open while another process upgrades it. */
+/* The older process has the file open while another process upgrades it. */
 static void older_process_goes_on_writing(void **state)
 {
 	(void)state;
@@ -244,7 +244,7 @@ static void older_process_goes_on_writing(void **state)
 		"Real200ns");
 }
 
-/* Objects with names of the schema that are something else. */
+/* The file has a view with the name of a table of the schema. */
 static void older_version_that_is_none_is_refused(void **state)
 {
 	(void)state;
@@ -307,7 +307,7 @@ static void folder_that_comes_later(void **state)
 	free(path);
 }
 
-/* With the samples nine that people miss, and one that is published again. */
+/* Puts nine rows that count as lost, samples included, and a plan that is published again. */
 static void put_other_rows(void)
 {
 	static const struct {
@@ -335,7 +335,7 @@ static void put_other_rows(void)
 	sample(2);
 }
 
-/* Without a file, and with one that refuses a row. */
+/* First there is no file, then the file refuses a row. */
 static void all_kinds_of_rows_are_counted_as_lost(void **state)
 {
 	char *path = strdup(in_folder("x.db"));
@@ -388,7 +388,7 @@ static void deleted_file_is_made_again(void **state)
 	free(path);
 }
 
-/* Runs as another user, for root may write everywhere. */
+/* Runs as another user because root may write everywhere. */
 static void in_child_as_nobody(void (*test)(void))
 {
 	int status;
@@ -474,7 +474,7 @@ static void full_disk(void **state)
 	free(path);
 }
 
-/* The limit's signal would end the process: it must not reach the host. */
+/* SIGXFSZ would end the process, so it must not reach the host. */
 static void test_file_size_limit(void)
 {
 	struct rlimit limit = { 600 * 1024, RLIM_INFINITY };
@@ -573,7 +573,8 @@ static void locked_by_another_program(void **state)
 	assert_eventually(access(in_folder("locked"), F_OK) == 0);
 	for (; ring_head(ring) - ring_tail(ring) < bytes / 8 * 5; total++)
 		sample(1);
-	/* Neither stored nor lost: they wait in the ring, also when the flusher has found the file locked. */
+	/* The records are neither stored nor lost. They wait in the ring, even after the flusher found the
+	 * file locked. */
 	assert_eventually(has_error());
 	assert_true(store_waits_for_file());
 	assert_false(store_drain(300));
@@ -605,7 +606,7 @@ static void ring_stays_open_while_locked(void **state)
 	fprintf(other, "BEGIN IMMEDIATE;\n.shell touch '%s/locked'\n", folder);
 	fflush(other);
 	assert_eventually(access(in_folder("locked"), F_OK) == 0);
-	/* put_samples() waits for room: it would wait for ever if the flusher made none. */
+	/* put_samples() waits for room, and would wait for ever if the flusher made none. */
 	for (; total < 3000; total += 100)
 		sample(100);
 	assert_true(lost() > 0);
@@ -621,7 +622,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, note_counters, tear_down)
-		/* Those that fork first: they want SQLite untouched. */
+		/* Tests that fork come first because they need a process that has not used SQLite. */
 		TEST(read_only_folder),
 		TEST(file_size_limit),
 		TEST(foreign_database_is_left_alone),

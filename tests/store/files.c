@@ -30,8 +30,8 @@ static char *text_in(sqlite3 *db, const char *sql)
 	return text;
 }
 
-/* A new file is a copy of the build's image: it has what the schema's SQL makes, and an identity of its own.
- */
+/* A new file is a copy of the build's image. It has the tables that the schema's SQL makes, and its own
+ * identity. */
 static void new_file_has_the_schema(void **state)
 {
 	const struct database_limits limits = { .wal_bytes = MB };
@@ -83,7 +83,7 @@ static bool is_untouched(const char *path)
 	return is_untouched;
 }
 
-/* A byte of the file that SQLite does not look at, in the last page's end. */
+/* Changes a byte of the last page that SQLite does not read. `at`: from the file's end. */
 static void change_byte(const char *path, long at, int byte)
 {
 	FILE *file = fopen(path, "r+");
@@ -94,7 +94,7 @@ static void change_byte(const char *path, long at, int byte)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* Only as long as nothing was written, whether it is in the log or in the file. */
+/* A file is untouched until something is written, to the log or to the file. */
 static void untouched_file_is_known(void **state)
 {
 	const struct database_limits limits = { .wal_bytes = MB };
@@ -107,7 +107,7 @@ static void untouched_file_is_known(void **state)
 	assert_int_equal(database_touch(path, &limits, &is_made, &error), QP_OK);
 	assert_true(is_made);
 	assert_true(is_untouched(path));
-	/* Another opening changes nothing, and does not look at the tables. */
+	/* Opening the file again changes nothing, and does not read the tables. */
 	assert_int_equal(database_open(&database, path, &limits, &error), QP_OK);
 	database_close(&database, true);
 	assert_true(is_untouched(path));
@@ -116,7 +116,7 @@ static void untouched_file_is_known(void **state)
 	assert_int_equal(
 		sqlite3_exec(database.db, "INSERT INTO losses VALUES (1, 'x', 0, 0, 0, 0)", NULL, NULL, NULL),
 		SQLITE_OK);
-	assert_false(is_untouched(path)); /* the log has it */
+	assert_false(is_untouched(path)); /* the row is in the log */
 	database_close(&database, true);
 	assert_false(is_untouched(path));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Following a trace file with the SQL of `queryprof push`: each sample and each change of a query arrives
- * once, in spite of its timestamp and of the process that stored it. Rows that were removed before are
- * counted.
+ * once, whatever its timestamp and whichever process stored it. Rows that were removed before they were read
+ * are counted.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct store_cursor *select_rows(const char *sql)
 	return cursor;
 }
 
-/* False: no row. */
+/* Returns false if there is no row. */
 static bool step(struct store_cursor *cursor)
 {
 	int code = store_step(cursor);
@@ -63,7 +63,7 @@ static int64_t count_batches(const struct position *since, const struct position
 	return count;
 }
 
-/* How far the file can be read at once; of another file than before, from its beginning. */
+/* Returns the position up to which to read. Another file is read from its beginning. */
 static struct position look(struct seen *seen, int64_t most)
 {
 	struct position until = { .file = ask("SELECT identity FROM state") };
@@ -117,7 +117,7 @@ static int64_t read_queries(const struct position *since, const struct position 
 	return rows;
 }
 
-/* All that is new, in steps. */
+/* Reads all new rows, in steps. */
 static void follow(struct seen *seen, int64_t most)
 {
 	struct position until;
@@ -126,7 +126,7 @@ static void follow(struct seen *seen, int64_t most)
 		int64_t between = until.samples - seen->at.samples;
 		int64_t samples = read_samples(&seen->at, &until, &seen->newest);
 
-		/* Retention may come between. */
+		/* Retention may remove samples in between. */
 		assert_true(samples <= between);
 		seen->samples += samples;
 		seen->missed += between - samples;
@@ -152,7 +152,7 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.samples, 100);
 	assert_int_equal(seen.queries, 1);
 	assert_int_equal(seen.finished, 0);
-	/* An older time, and the query ends. */
+	/* The samples have older times, and the query ends. */
 	put_samples(T0 - 1000000000, 50, 5, KEY(1));
 	put_query(&query);
 	drain();
@@ -164,7 +164,7 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.samples, 150);
 	assert_int_equal(seen.newest, T0 + 99 * 1000);
 	assert_int_equal(seen.missed, 0);
-	/* The position holds for a writer that starts again. */
+	/* The position stays valid when the writer restarts. */
 	stop_store();
 	start_store(trace_path, 0);
 	put_samples(T0 + 5000000, 30, 5, KEY(2));
@@ -174,7 +174,7 @@ static void everything_comes_once(void **state)
 	assert_int_equal(seen.queries, 3);
 }
 
-/* A batch of their own: the flusher reads up to the first record that is not committed. */
+/* The samples make one batch because the flusher stops at the first uncommitted record. */
 static void put_together(const int64_t *times, size_t count)
 {
 	struct thread_record *first = ring_reserve(ring, sizeof(*first));
@@ -187,13 +187,13 @@ static void put_together(const int64_t *times, size_t count)
 	drain();
 }
 
-/* Two samples each, at times before, between, around and behind the earlier ones: each batch
- * has its own samples, also for a reader that comes later and alone. */
+/* Batches of two samples, at times before, between, around and after the earlier ones. Each batch has its own
+ * samples, also for a reader that starts when all are stored. */
 static void any_order_of_times_is_followed(void **state)
 {
 	static const int64_t times[][2] = { { 50, 51 }, { 20, 60 }, { 30, 55 }, { 40, 41 },
 		                            { 10, 70 }, { 65, 66 }, { 80, 81 }, { 5, 90 } };
-	const int64_t late = 1 + 2 + 2 + 1 + 2 + 0 + 1; /* those that later ones had preceded */
+	const int64_t late = 1 + 2 + 2 + 1 + 2 + 0 + 1; /* older than a sample of an earlier batch */
 	struct seen seen = { .looks = 0 };
 
 	(void)state;
@@ -213,7 +213,7 @@ static void any_order_of_times_is_followed(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM late_samples"), late);
 }
 
-/* Several processes at the same times; the follower reads while they write, in small steps. */
+/* Several processes write samples of the same times. The follower reads meanwhile, in small steps. */
 static void writers_are_followed_while_they_write(void **state)
 {
 	struct seen seen = { .looks = 0 }, again = { .looks = 0 }, slowly = { .looks = 0 };
@@ -258,7 +258,7 @@ static void writers_are_followed_while_they_write(void **state)
 	follow(&slowly, 1);
 	assert_int_equal(slowly.samples, 30001);
 	assert_int_equal(slowly.looks, slowly.at.batch);
-	/* Younger than this process's other sample, though not than those of the others. */
+	/* The sample is newer than this process's other sample, but older than samples of other processes. */
 	late = ask("SELECT count(*) FROM late_samples");
 	put_samples(T0 + 1, 1, 1, KEY(999));
 	drain();
@@ -285,7 +285,7 @@ static void removed_samples_are_counted(void **state)
 		put += 10000;
 		drain();
 	}
-	/* Trimming goes on between two looks. */
+	/* Trimming continues between two looks. */
 	for (int64_t before = -1; before != seen.samples;) {
 		before = seen.samples;
 		drain();
@@ -322,7 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		/* First the one whose children use SQLite though this process has not. */
+		/* The test whose children use SQLite comes first, while this process has not used it. */
 		TEST(writers_are_followed_while_they_write),
 		TEST(everything_comes_once),
 		TEST(any_order_of_times_is_followed),

@@ -60,7 +60,7 @@ static void host_reads_and_closes(void **state)
 		assert_int_equal(host.open(trace_path, &db), 0);
 		assert_int_equal(host.exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, NULL), 0);
 		assert_int_equal(host.close(db), 0);
-		/* If it took itself for the last user, it would have removed the log. */
+		/* A connection that believes it is the last user removes the log. */
 		assert_int_equal(stat(log, &after), 0);
 		assert_int_equal(before.st_ino, after.st_ino);
 		assert_int_equal(atoll(ask_file(trace_path, "SELECT count(*) FROM samples")),
@@ -71,7 +71,7 @@ static void host_reads_and_closes(void **state)
 	assert_intact(trace_path);
 }
 
-/* Its writes and ours exclude each other, though both are of one process. */
+/* The host's writes and the store's writes exclude each other, although both are in one process. */
 static void host_locks_count(void **state)
 {
 	uint64_t stored;
@@ -95,8 +95,8 @@ static void host_locks_count(void **state)
 	assert_intact(trace_path);
 }
 
-/* By bare system calls: to close what another thread is using is what is tried here, and
- * ThreadSanitizer would report it. */
+/* Uses bare system calls: the test closes descriptors that another thread uses, which ThreadSanitizer would
+ * report. */
 static void open_in_their_place(const char *mine)
 {
 	for (int i = 0; i < 400; i++)
@@ -109,8 +109,8 @@ static void close_all(void)
 		syscall(SYS_close, fd);
 }
 
-/* Calls that the kernel refuses the store, like older kernels and sandboxes. The tests run in a
- * child, for a filter stays, and the test's own files are closed as well. */
+/* System calls that the kernel refuses, as older kernels and sandboxes do. The tests run in a child because a
+ * filter is permanent, and because they close the test's own files, too. */
 enum refused { REFUSED_NONE, REFUSED_CLOSE_RANGE, REFUSED_BOTH, REFUSED_NUMBERS };
 
 static bool refuse(enum refused refused)
@@ -134,7 +134,7 @@ static bool refuse(enum refused refused)
 	                                   syscall(calls[refused][0], 5000, 5000, 0) && errno == EPERM);
 }
 
-/* In a child a test cannot fail, but end. -1: no answer. */
+/* Returns -1 on an error because a child cannot fail the test. */
 static int64_t count_read(void)
 {
 	char *error;
@@ -163,8 +163,8 @@ static int close_descriptors(const char *mine)
 	return 0;
 }
 
-/* The store's table must not hold what the host had open when the store began: the other end
- * of a pipe would wait for ever. */
+/* The store's descriptor table must not keep the host's descriptors open. Otherwise the reader of a pipe
+ * would wait for ever. */
 static int close_a_pipe(const char *mine)
 {
 	int ends[2];
@@ -201,8 +201,8 @@ static void *keep_closing(void *context)
 	return NULL;
 }
 
-/* Two threads without a pause, while the store makes its file, writes it and reads it:
- * with a table of our own nothing of it is noticed. */
+/* Two threads close all descriptors without a pause while the store makes, writes and reads its file. The
+ * store has its own descriptor table, so it notices nothing. */
 static int close_without_pause(const char *mine)
 {
 	struct closer closers[2] = { { .mine = mine }, { .mine = mine } };
@@ -238,7 +238,8 @@ static int close_without_pause(const char *mine)
 	return 0;
 }
 
-/* Neither call works: no file is opened, what is stored can be read, and the error says so. */
+/* Without its own table, the store opens no file. It stores in memory, can be read, and reports the
+ * reason. */
 static int store_without_table(const char *mine)
 {
 	struct store_config elsewhere = { .path = "/tmp/elsewhere.db" };
@@ -283,7 +284,8 @@ static int store_without_table(const char *mine)
 	return 0;
 }
 
-/* Like daemons. By the next write the numbers that they have closed are files of their own. */
+/* Runs a host that closes all descriptors, as daemons do. Before the store's next write, the closed numbers
+ * belong to the host's own files. */
 static void check_closing(enum refused refused, int (*host_that_closes)(const char *mine))
 {
 	char *mine = strdup(in_folder("mine"));
@@ -364,7 +366,7 @@ static void store_is_in_memory_without_a_table(void **state)
 	check_closing(REFUSED_BOTH, store_without_table);
 }
 
-/* The flusher requested the number 0 again for ever, and took a processor. */
+/* The flusher once requested the number 0 for ever, and used a whole processor. */
 static void store_is_in_memory_without_first_numbers(void **state)
 {
 	(void)state;

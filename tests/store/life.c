@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beginning and end: no thread and no file before they are needed, no wake-ups without records, drained on
- * request, nothing left at the end.
+ * The store's start and end: no thread and no file before they are needed, no wake-ups without records, a
+ * drain on request, and nothing left at the end.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static int count_entries(const char *where, const char *prefix)
 	return count;
 }
 
-/* The flusher's task, 0 when there is none. */
+/* Returns the flusher's task id, or 0. */
 static int find_flusher(void)
 {
 	DIR *directory = opendir("/proc/self/task");
@@ -86,11 +86,11 @@ static void nothing_before_it_is_needed(void **state)
 	ring = ring_create(1 << 20);
 	assert_int_equal(store_init(ring, &config), 0);
 	assert_int_equal(find_flusher(), 0);
-	/* Nothing to wait for; nothing starts. */
+	/* There is nothing to drain, so nothing starts. */
 	drain();
 	assert_int_equal(find_flusher(), 0);
 	assert_int_equal(count_entries(folder, ""), 0);
-	/* A table to read all the same, with nothing in it. */
+	/* The tables can be read, and are empty. */
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 0);
 	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
 	assert_null(store_path());
@@ -102,10 +102,10 @@ static void nothing_before_it_is_needed(void **state)
 	assert_int_equal(count_entries(folder, "queryprof-"), 1);
 	stop_store();
 	assert_int_equal(count_entries(folder, ""), 0);
-	assert_eventually(!find_flusher()); /* joined, it still is in the list for a moment */
+	assert_eventually(!find_flusher()); /* a joined thread is listed for a moment */
 }
 
-/* A second without a wake-up: at intervals of 20 ms there is none. */
+/* True if the flusher had no wake-up for a second. Its interval is 20 ms. */
 static bool slept_for_a_second(int task)
 {
 	long before = count_switches(task);
@@ -125,17 +125,17 @@ static void sleeps_while_nothing_comes(void **state)
 	put_samples(T0, 100, 2, KEY);
 	drain();
 	assert_eventually((task = find_flusher()) != 0);
-	/* On a busy machine the flusher is late for its unlimited sleep. */
+	/* On a busy machine the flusher begins its unlimited sleep late. */
 	for (int second = 0; second < 30 && !slept; second++)
 		slept = slept_for_a_second(task);
 	assert_true(slept);
-	/* And wakes by itself for the next record. */
+	/* The next record wakes the flusher. */
 	put_samples(T0 + 1000000, 1, 1, KEY);
 	assert_eventually(ask("SELECT count(*) FROM trace_log") == 101);
 	stop_store();
 }
 
-/* As a debugger does: a task stops, and goes on after longer than its wait was to be. */
+/* Stops a task as a debugger does, for longer than the task's wait. */
 static void hold_task(int from, int to)
 {
 	int task;
@@ -149,7 +149,7 @@ static void hold_task(int from, int to)
 	_exit(0);
 }
 
-/* If the flusher has taken all that there was, it waits for a first record. */
+/* True if the flusher waits for more records. Otherwise it may wait for a first record, so this puts one. */
 static bool gathers(void)
 {
 	if (__atomic_load_n((uint32_t *)&ring->sleep, __ATOMIC_RELAXED) == RING_SLEEP_TIMED)
@@ -158,7 +158,7 @@ static bool gathers(void)
 	return false;
 }
 
-/* A flusher that runs late takes a request for the end of a wait of its own: the request was lost. */
+/* A late flusher once mistook a request for the end of its own wait, and the request was lost. */
 static void requests_reach_a_late_flusher(void **state)
 {
 	const int64_t interval_ns = flush_interval_ns;
@@ -169,7 +169,7 @@ static void requests_reach_a_late_flusher(void **state)
 	assert_int_equal(pipe(there) | pipe(back), 0);
 	other = fork();
 	if (!other) {
-		/* It ends with this process. */
+		/* The child ends when this process ends. */
 		close(there[1]);
 		close(back[0]);
 		hold_task(there[0], back[1]);
@@ -184,7 +184,7 @@ static void requests_reach_a_late_flusher(void **state)
 	assert_eventually(gathers());
 	assert_int_equal(write(there[1], &task, sizeof(task)), sizeof(task));
 	close(back[1]);
-	if (read(back[0], &task, sizeof(task)) == sizeof(task)) { /* it may be traced already */
+	if (read(back[0], &task, sizeof(task)) == sizeof(task)) { /* not if the task is traced already */
 		assert_int_equal(write(there[1], &task, sizeof(task)), sizeof(task));
 		assert_true(store_drain(20000));
 	}
@@ -210,7 +210,7 @@ static void takes_no_signals(void **state)
 	while (status && fgets(line, sizeof(line), status))
 		sscanf(line, "SigBlk: %llx", &blocked);
 	fclose(status);
-	/* All but those that cannot be blocked: KILL, STOP and libc's own two. */
+	/* All signals except KILL, STOP and the two that libc reserves, which cannot be blocked. */
 	assert_int_equal(~blocked & ~(1ull << 8 | 1ull << 18 | 3ull << 31), 0);
 	stop_store();
 }
@@ -229,7 +229,7 @@ static void drain_means_all_before_it(void **state)
 
 	(void)state;
 	start_store(NULL, 0);
-	/* While another thread keeps writing. */
+	/* Another thread keeps writing meanwhile. */
 	pthread_create(&other, NULL, put_more, NULL);
 	for (uint64_t i = 1; i <= 100; i++) {
 		put_samples(T0 + i * 1000, 1, 1, (struct query_key){ 1, 1 });
@@ -307,10 +307,10 @@ static void temporary_file_goes_with_the_process(void **state)
 	(void)state;
 	assert_int_equal(run_child(end_normally), 0);
 	assert_int_equal(count_entries(folder, ""), 0);
-	/* Not by a child that did not make it. */
+	/* A child that did not make the file does not remove it. */
 	assert_int_equal(run_child(forked_child_exits), 0);
 	assert_int_equal(count_entries(folder, "queryprof-"), 1);
-	assert_int_equal(run_child(end_normally), 0); /* sweeps it */
+	assert_int_equal(run_child(end_normally), 0); /* removes it */
 	assert_int_equal(count_entries(folder, ""), 0);
 }
 
@@ -322,9 +322,9 @@ static void left_directories_are_swept(void **state)
 	(void)state;
 	assert_int_equal(run_child(end_at_once), 0);
 	assert_int_equal(run_child(end_by_signal), SIGKILL);
-	/* The second swept what the first left. */
+	/* The second process removed the first one's directory. */
 	assert_int_equal(count_entries(folder, "queryprof-"), 1);
-	/* One that is in use, and others that only look like ours. */
+	/* A directory in use, and others that only look like queryprof's. */
 	mkdir(in_folder("queryprof-inuse1"), 0700);
 	lock = open(in_folder("queryprof-inuse1/lock"), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	assert_int_equal(flock(lock, LOCK_EX), 0);
@@ -353,8 +353,8 @@ static void left_directories_are_swept(void **state)
 	assert_int_equal(count_entries(folder, "queryprof-"), 3);
 }
 
-/* No thread read, and none started the flusher: the records are stored all the
- * same. The file is there: exit() has 2 s, in which a loaded machine may not have made it. */
+/* No thread read, and none started the flusher, but exit() stores the records. The file exists already
+ * because a loaded machine may not make it in the 2 s that exit() has. */
 static void exit_stores_what_is_left(void **state)
 {
 	struct store_config config = { .path = in_folder("x.db"), .flush_interval_ns = 1000000000 };
@@ -387,13 +387,13 @@ static void shutdown_stores_what_is_left(void **state)
 	put_samples(T0, 500, 1, KEY);
 	stop_store();
 	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "500");
-	/* One file, to be copied as it is. */
+	/* The one file can be copied as it is. */
 	assert_int_equal(count_entries(folder, ""), 1);
 	start_store(in_folder("x.db"), 0);
 	put_samples(T0 + 1000000, 500, 1, KEY);
 	stop_store();
 	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "1000");
-	/* Twice the same process. */
+	/* Both stores ran in the same process. */
 	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM processes"), "1");
 }
 
@@ -415,7 +415,7 @@ static void path_is_that_of_the_start(void **state)
 
 BOUNDED_WAIT_DEFINE(of_test, "this test", BOUND_OF_CALLER, "the flusher");
 
-/* As during a fork. */
+/* Parks the flusher as fork() does. */
 static void park_flusher(void)
 {
 	struct waiting waiting = waiting_begin_ms(&of_test, PATIENCE_MS);
@@ -437,7 +437,7 @@ static void wake_flusher(void)
 	control_unlock();
 }
 
-/* Its caller has gone on, with the settings of before. */
+/* The caller has timed out, and continues with the earlier settings. */
 static void request_in_vain_is_withdrawn(void **state)
 {
 	struct settings_of_store other = { .path = strdup(in_folder("other.db")) };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See lossy_disk.h. The log of a recording is a list of events in memory, appended under
- * a lock; making the files after a loss is a replay from its start, for three files:
- * the database, its rollback journal and its write-ahead log. The shared memory file
- * is not kept: SQLite makes it anew.
+ * See lossy_disk.h. A recording is a list of events in memory, appended under a lock. disk_make() replays it
+ * from its start for three files: the database, its rollback journal and its write-ahead log. The shared
+ * memory file is not recorded because SQLite makes it again.
  */
 #include "lossy_disk.h"
 
@@ -36,15 +35,15 @@ struct event {
 
 static struct {
 	pthread_mutex_t lock;
-	char *path; /* NULL: nothing is written down */
+	char *path; /* NULL: nothing is recorded */
 	uint64_t (*note)(void);
 	struct event *events;
 	size_t count, room;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* --- writing down ---------------------------------------------------------------- */
+/* --- recording ------------------------------------------------------------------- */
 
-/* -1: not of the recorded database. */
+/* Returns -1 for a file of another database. */
 static int which_file(const char *path)
 {
 	size_t size = disk.path ? strlen(disk.path) : 0;
@@ -121,7 +120,7 @@ static sqlite3_vfs *real;
 struct file {
 	sqlite3_file base;
 	int which;
-	sqlite3_file *real; /* behind this */
+	sqlite3_file *real; /* in the memory after this struct */
 };
 
 static sqlite3_file *real_of(sqlite3_file *file)
@@ -287,14 +286,14 @@ void disk_install(void)
 	static sqlite3_vfs vfs;
 
 	real = sqlite3_vfs_find("unix");
-	vfs = *real; /* the rest does not look at its VFS */
+	vfs = *real; /* the other methods do not use their VFS argument */
 	vfs.szOsFile += (int)sizeof(struct file);
 	vfs.pNext = NULL;
 	vfs.xOpen = disk_open;
 	vfs.xDelete = disk_delete;
 	vfs.xSetSystemCall = disk_set_system_call;
 	vfs.xGetSystemCall = disk_get_system_call;
-	sqlite3_vfs_register(&vfs, 1); /* first in the list: found by the name of both */
+	sqlite3_vfs_register(&vfs, 1); /* first in the list, so the name of both finds it */
 }
 
 /* --- after the loss ------------------------------------------------------------------- */
@@ -325,7 +324,7 @@ static void resize(struct image *image, size_t size)
 	image->exists = true;
 }
 
-/* A write that was under way or not ordered: each sector of it is there or not. */
+/* A write in progress or not synced: each of its sectors is written or not, at random. */
 static void write_torn(struct image *image, const struct event *event, uint64_t *random)
 {
 	size_t done = 0;
@@ -362,7 +361,7 @@ static void apply(struct image *image, const struct event *event)
 	}
 }
 
-/* An event after the last order to keep. */
+/* Applies an event after the last sync, or loses it. */
 static void apply_or_lose(struct image *image, const struct event *event, enum disk_loss loss,
                           uint64_t *random)
 {
@@ -404,7 +403,7 @@ void disk_make(const char *path, size_t moment, enum disk_loss loss, uint64_t se
 
 	for (int file = 0; file < FILES; file++) {
 		struct image *image = &images[file];
-		size_t safe = 0; /* all before is there */
+		size_t safe = 0; /* events up to here are durable */
 
 		image->size = 0;
 		image->exists = false;

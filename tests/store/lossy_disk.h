@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that loses its power: a VFS in front of SQLite's own that writes down what
- * reaches the disk, in which order, and when it was synced; and that makes
- * the files as they could be found after a loss of power at any of these moments.
+ * A disk that loses power. This VFS wraps SQLite's own. It records each write and each sync in order, and
+ * makes the files as a loss of power at any of these moments could leave them.
  *
- * Modelled: what was in a file when it was synced (xSync) is there; of what came later any part
- * may be, in any order, in sectors that are whole or not at all; a file that was
- * removed with its directory synced is gone, otherwise it may be back.
+ * The model: everything written before a sync of the file (xSync) is kept. Of later writes, any part may be
+ * kept, in any order; a sector is kept as a whole or not at all. A file that was removed with its directory
+ * synced is gone; otherwise it may be back.
  */
 #ifndef TESTS_STORE_LOSSY_DISK_H
 #define TESTS_STORE_LOSSY_DISK_H
@@ -15,23 +14,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes the place of the default VFS under its name. Before anything else uses SQLite. */
+/* Replaces the default VFS under its name. To be called before anything uses SQLite. */
 void disk_install(void);
 
-/* Changes of `path` and its logs from now on are written down; their content before is
- * forgotten. `note` is called at each xSync of its log or itself: what it returns
- * is kept with that moment. NULL ends it. */
+/* Starts to record the changes of `path` and its logs, and forgets the previous recording. Each xSync of the
+ * file or its log calls `note` and records the result. NULL ends the recording. */
 void disk_record(const char *path, uint64_t (*note)(void));
 
-/* Moments there are: 0 is before the first write, disk_moments() after the last. */
+/* The number of moments: 0 is before the first write, disk_moments() is after the last. */
 size_t disk_moments(void);
 
 /* The result of `note` at the newest xSync of the write-ahead log before the moment. 0: none. */
 uint64_t disk_noted(size_t moment);
 
 enum disk_loss {
-	LOSE_NOTHING,  /* all written is there: the process was killed */
-	LOSE_UNSYNCED, /* only what was synced */
+	LOSE_NOTHING,  /* every write is kept, as if the process was killed */
+	LOSE_UNSYNCED, /* only synced writes are kept */
 	LOSE_RANDOMLY,
 };
 

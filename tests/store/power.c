@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Power is lost at any moment of the file's life. The file that is left opens, is
- * whole, and has all that was stored up to the last flush that was synced; and every
- * flush is, within a flush interval, or when nothing more comes.
+ * Power is lost at any moment of the file's life. The remaining file opens, is intact, and has everything up
+ * to the last synced flush. Every flush is synced within a flush interval, also if no record follows.
  *
- * Takes a number of moments to try (default 60), or has it in STORE_TEST_MOMENTS.
+ * The argument or STORE_TEST_MOMENTS is the number of moments to try (default 60).
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -23,14 +22,14 @@ static size_t wanted_moments = 60;
 static uint64_t seed;
 static uint64_t stored_before;
 
-/* In the flusher: what is committed. */
+/* Called in the flusher; returns the number of committed samples. */
 static uint64_t stored(void)
 {
 	return store_counter(STORE_SAMPLES) - stored_before;
 }
 
-/* The newest sample that a file has, as its number from 1 on; 0: none. The test fails when
- * the file cannot be opened or is not whole. */
+/* Returns the number of the newest sample in the file, counted from 1; 0 if there is none. The test fails if
+ * the file cannot be opened or is damaged. */
 static uint64_t read_newest(const char *path, const char *what)
 {
 	sqlite3_stmt *statement = NULL;
@@ -39,14 +38,14 @@ static uint64_t read_newest(const char *path, const char *what)
 
 	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix"))
 		fail_msg("%s: %s", what, sqlite3_errmsg(db));
-	sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL); /* what is read is not kept */
+	sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL); /* the file is not kept */
 	if (sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &statement, NULL) ||
 	    sqlite3_step(statement) != SQLITE_ROW ||
 	    strcmp((const char *)sqlite3_column_text(statement, 0), "ok") != 0)
 		fail_msg("%s: %s, %s", what, sqlite3_errmsg(db),
 		         statement ? (const char *)sqlite3_column_text(statement, 0) : "");
 	sqlite3_finalize(statement);
-	/* No table: the file was not made yet. */
+	/* Without the table, the file was not made yet. */
 	if (!sqlite3_prepare_v2(db, "SELECT max(timestamp_ns) FROM trace_log", -1, &statement, NULL) &&
 	    sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int64(statement, 0))
 		newest = (uint64_t)(sqlite3_column_int64(statement, 0) - (int64_t)T0) / 1000 + 1;
@@ -55,7 +54,7 @@ static uint64_t read_newest(const char *path, const char *what)
 	return newest;
 }
 
-/* Our own way: opens it, stores one more sample. */
+/* The store opens the file and stores one more sample. */
 static void assert_goes_on(const char *path, const char *what)
 {
 	uint64_t before = store_counter(STORE_SAMPLES);
@@ -91,7 +90,7 @@ static void lose_power_everywhere(void)
 	size_t moments = disk_moments(), step = moments / wanted_moments + 1;
 
 	disk_record(NULL, NULL);
-	/* All of the file's first moments, when it is made. */
+	/* Tries each of the first 60 moments, in which the file is made. */
 	for (size_t moment = 0; moment < moments; moment += moment < 60 ? 1 : step) {
 		for (enum disk_loss loss = LOSE_NOTHING; loss <= LOSE_RANDOMLY; loss++)
 			lose_power_at(moment, loss);
@@ -116,7 +115,7 @@ static void fill(size_t flushes, size_t samples, size_t stacks)
 	for (size_t i = 0; i < flushes; i++) {
 		put_samples(T0 + i * samples * 1000, samples, stacks, KEY);
 		drain();
-		/* Stored records are on the disk, too, without a later one. */
+		/* Stored records are synced even if no record follows. */
 		if (i % 16 == 0)
 			assert_eventually(all_synced((i + 1) * samples));
 	}
@@ -134,7 +133,7 @@ static void file_grows(void **state)
 	lose_power_everywhere();
 }
 
-/* The bound makes the log start again, samples go, pages are used again. */
+/* Because of the bound, the log restarts, samples are removed and pages are reused. */
 static void file_is_trimmed(void **state)
 {
 	char *path = in_folder("x.db");

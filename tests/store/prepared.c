@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer's statements: each can be prepared, its parameters have names, and those of an INSERT are the
- * names of the columns that they become. A build with assertions compares the same names with those that the
- * code binds (store/write/prepared.h), in all tests.
+ * Each statement of the writer can be prepared, and its parameters have names. In an INSERT, each parameter
+ * has its column's name. A build with assertions compares these names with the names that the code binds
+ * (store/write/prepared.h), in all tests.
  */
 #include "alone.h"
 
@@ -13,7 +13,7 @@
 
 typedef VECTOR(char *) list;
 
-/* The items between the parenthesis at `at` and its end, of which it returns the place. */
+/* Splits the list in the parentheses at `at`; returns the place of its end. */
 static const char *split(const char *at, list *items)
 {
 	const char *item = at + 1;
@@ -40,7 +40,7 @@ static void free_items(list *items)
 	vector_free(items);
 }
 
-/* A value that is a parameter alone has the column's name; others are expressions. */
+/* A value that is only a parameter has the column's name; other values are expressions. */
 static void compare_columns(const char *sql)
 {
 	list columns = { 0 }, values = { 0 };

@@ -35,7 +35,7 @@ static void assert_child_well(pid_t child)
 #define WRITERS 4
 #define EACH 20000
 
-/* Half of it holds all that a writer has: a ring that is fuller gives way where others keep the
+/* Half of the ring holds all records of a writer. A fuller ring drops records while another process keeps the
  * file locked for a second. */
 #define ROOMY_RING (32 << 20)
 
@@ -49,7 +49,7 @@ static void write_much(int number)
 			                             .start_realtime_ns = T0 },
 			                 .query = "SELECT 1" };
 
-		/* At the same times, with the same stacks. */
+		/* All writers have the same times and the same stacks. */
 		put_samples(T0 + (uint64_t)i * 1000000, 1000, 50, query.record.query);
 		put_query(&query);
 	}
@@ -79,7 +79,7 @@ static void writers_share_a_file(void **state)
 	assert_string_equal(ask_file(trace_path, "SELECT count(*) FROM statements"), "1");
 	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM processes")), WRITERS);
 	assert_int_equal(atoi(ask_file(trace_path, "SELECT count(*) FROM query_log")), WRITERS * EACH / 1000);
-	/* Each sample under its own query, each query with all its samples. */
+	/* Each sample belongs to its own query, and each query has all its samples. */
 	assert_string_equal(ask_file(trace_path, "SELECT min(n) || '|' || max(n) || '|' || count(*) FROM"
 	                                         " (SELECT count(*) AS n FROM trace_log GROUP BY query_id)"),
 	                    "1000|1000|80");
@@ -92,7 +92,7 @@ static int64_t newest_sample(void)
 
 #define KILLED 12
 
-/* Kill -9 in the middle, again and again, on one file. */
+/* SIGKILL at any moment, again and again, on one file. */
 static void killed_at_any_moment(void **state)
 {
 	int64_t last = 0;
@@ -113,7 +113,7 @@ static void killed_at_any_moment(void **state)
 		pid_t child = fork();
 
 		if (!child) {
-			/* A bound, so that removing is interrupted as well. */
+			/* With a bound, the signal also interrupts the removal of rows. */
 			start_store(trace_path, 2 << 20);
 			for (uint64_t i = 0;; i++)
 				put_samples(T0 + (uint64_t)round * 1000000000 + i * 1000000, 1000, 200,
@@ -121,7 +121,7 @@ static void killed_at_any_moment(void **state)
 		}
 		for (int i = 0; i < 1 + round * 3; i++)
 			nap();
-		if (round == KILLED - 1) /* the one that surely stores something */
+		if (round == KILLED - 1) /* this round waits until something is stored */
 			assert_eventually(newest_sample() > last);
 		kill(child, SIGKILL);
 		waitpid(child, &status, 0);
@@ -172,17 +172,17 @@ static void killed_while_it_is_made(void **state)
 	}
 }
 
-/* ThreadSanitizer knows a child's thread for the parent's, whose handle it gets. */
+/* ThreadSanitizer mistakes a child's thread for the parent's thread with the same handle. */
 #ifdef __SANITIZE_THREAD__
 #define SKIP_WITH_TSAN() skip()
 #else
 #define SKIP_WITH_TSAN() (void)0
 #endif
 
-#define WITHOUT_FILE 9 /* how the child ended */
+#define WITHOUT_FILE 9 /* the child's exit status */
 
-/* The child has no file where the flusher does not part from the parent's in a second, as on a disk that
- * syncs for longer. */
+/* The child has no file if the parent's flusher did not close its own within the second that fork() waits, as
+ * on a disk with slow syncs. */
 static bool has_no_file(void)
 {
 	char *error = store_error();
@@ -192,7 +192,7 @@ static bool has_no_file(void)
 	return has_none;
 }
 
-/* False: the child had no file. */
+/* Returns false if the child had no file. */
 static bool forked(bool temporary)
 {
 	uint64_t lost = store_counter(STORE_LOST);
@@ -349,7 +349,7 @@ static void many_forks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First those whose children use SQLite though this process has not. */
+		/* Tests whose children use SQLite come first, while this process has not used it. */
 		TEST(writers_share_a_file),
 		TEST(killed_at_any_moment),
 		TEST(killed_while_it_is_made),

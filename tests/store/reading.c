@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading with cursors: values are those of the file, several cursors work at the same time, and a cursor
- * that the store does not wait for ends properly.
+ * Cursors return the values in the file, several cursors work at the same time, and a cursor that the store
+ * does not wait for ends properly.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void errors_are_returned(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 }
 
-/* Its first rows are there; then it returns an error, and can be closed. */
+/* After the store ends, the cursor returns its remaining rows or an error, and can be closed. */
 static void store_ends_under_a_cursor(void **state)
 {
 	struct store_cursor *cursor = select_all("SELECT timestamp_ns FROM trace_log");
@@ -131,7 +131,7 @@ static void store_ends_under_a_cursor(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3010);
 }
 
-/* Has work for minutes before its first row. */
+/* Runs for minutes before its first row. */
 #define LONG_SQL                                                                                             \
 	"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e10) SELECT count(*) "   \
 	"FROM n"
@@ -177,12 +177,12 @@ static bool is_long_enough(void *unused)
 	return __atomic_load_n(&long_ends, __ATOMIC_RELAXED);
 }
 
-/* The reader has had no processor for its whole limit: a second of a machine that does something else. */
+/* How often the reader may get no processor for its whole limit, which is a second. */
 #define STARVED_MOST 5
 
 static void *read_long(void *unused)
 {
-	/* Beside 50 busy threads the flusher gets on every 100 ms or so. */
+	/* Next to 50 busy threads, a thread of the store runs about every 100 ms. */
 	struct store_wait wait = { .timeout_ms = 1000, .give_up = is_long_enough };
 	struct store_cursor *cursor;
 	char *error;
@@ -191,7 +191,7 @@ static void *read_long(void *unused)
 	(void)unused;
 	for (int starved = 0;; starved++) {
 		code = -2;
-		/* To begin alone can take longer than its limit. */
+		/* The start alone can take longer than the limit. */
 		while (!(cursor = store_select(LONG_SQL, &wait, &error)) && !is_long_enough(NULL))
 			free(error);
 		if (cursor) {
@@ -210,8 +210,8 @@ static void *read_long(void *unused)
 	return (void *)(intptr_t)code;
 }
 
-/* Behind a statement that does not end: the limit ends it, and says which it is. The other
- * one goes on beyond its own limit, for it gets on. */
+/* A reader that waits for an endless statement gives up at its limit, and the error names the limit. The
+ * endless statement runs beyond its own limit because it makes progress. */
 static void limit_ends_waiting_for_another(void **state)
 {
 	struct store_wait wait = { .timeout_ms = 1500 };
@@ -225,7 +225,7 @@ static void limit_ends_waiting_for_another(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, read_long, NULL), 0);
 	while (!__atomic_load_n(&long_began, __ATOMIC_RELAXED))
 		nap();
-	/* It may come before the first step, and then there is nothing to wait for. */
+	/* This may run before the other thread's first step, when there is nothing to wait for. */
 	do {
 		start = now_ms();
 		cursor = store_select("SELECT count(*), 7 FROM samples", &wait, &error);
@@ -292,7 +292,7 @@ static const struct lock_group store_locks = {
 };
 LOCK_DEFINE_GROUP(store, LOCK_STORE, &store_locks);
 
-/* A thread that waits for its turn to read has nothing that others, or fork(), would wait for. */
+/* A thread that waits for its turn to read holds nothing that other threads or fork() wait for. */
 static void modules_are_found_beside_a_thread_that_waits(void **state)
 {
 	struct module module = module_at(HERE);
@@ -319,7 +319,7 @@ static void modules_are_found_beside_a_thread_that_waits(void **state)
 	pthread_join(locating, NULL);
 	pthread_join(reading, NULL);
 	assert_true(is_found);
-	assert_true(start < 20000); /* a turn to read comes in 60 s, or not */
+	assert_true(start < 20000); /* the limit of a turn to read is 60 s */
 	set_modules(NULL, 0);
 }
 
@@ -336,7 +336,7 @@ static int count_threads(void)
 	return count;
 }
 
-/* A host that reads seldom has no thread more for that. */
+/* A host that reads rarely does not keep a thread for it. */
 static void thread_ends_after_reading(void **state)
 {
 	int before = count_threads();

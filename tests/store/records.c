@@ -28,8 +28,8 @@ static int start(void **state)
 	return 0;
 }
 
-/* What is put between both comes in one batch: the flusher takes nothing that lies behind a
- * record that is being written. Of this kind it takes no notice. */
+/* Records between begin_batch() and end_batch() are stored in one batch because the flusher stops at an
+ * uncommitted record. It ignores a record of this kind. */
 static void *begin_batch(void)
 {
 	void *record = ring_reserve(ring, 8);
@@ -149,12 +149,12 @@ static void query_id_before_during_and_after(void **state)
 	sample.query = KEY(3);
 	put_sample(sample);
 	drain();
-	/* It runs still. */
+	/* The query still runs. */
 	assert_string_equal(ask_text("SELECT query_id FROM trace_log"),
 	                    "01900000-0000-7003-8000-000000000003");
 	assert_int_equal(ask("SELECT count(*) FROM query_log"), 0);
 	put_query(&query);
-	/* One more thread of it reports late. */
+	/* Another thread of the query reports late. */
 	sample.timestamp_ns += 5000;
 	put_sample(sample);
 	drain();
@@ -170,7 +170,7 @@ static void query_id_before_during_and_after(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3);
 }
 
-/* The columns that are known until its own record comes. */
+/* The columns that are known before the query's own record arrives. */
 static void query_that_has_not_ended(void **state)
 {
 	struct a_sample sample = sample_at(2000000);
@@ -209,14 +209,14 @@ static void query_that_has_not_ended(void **state)
 	assert_string_equal(ask_text(known),
 	                    "QueryFinish|SELECT 'größe'|2026-09-21 14:13:20.000000|9000000|8|0|5|6|0");
 	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
-	/* Late: another thread of the query. */
+	/* Another thread of the query reports late. */
 	put_sample(sample);
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE type = 'QueryFinish' AND samples_cpu = 5"),
 	                 1);
 }
 
-/* One row, and no text but that of the end. */
+/* The query has one row, and only the text of its end is stored. */
 static void query_within_a_batch(void **state)
 {
 	struct a_query query = { .record = { .query = KEY(3),
@@ -243,7 +243,7 @@ static void query_within_a_batch(void **state)
 		"QueryFinish|SELECT 2|mine|1");
 	assert_int_equal(ask("SELECT max(id) FROM statements"), 1);
 	assert_int_equal(ask("SELECT last_ns - first_ns FROM queries WHERE query_id = 'mine'"), 9000001);
-	/* The one around, of which nothing has come but this; then its end does. */
+	/* Only the inner query has named the outer query so far; then the outer query ends. */
 	assert_int_equal(
 		ask("SELECT count(*) FROM queries WHERE id > 0 AND NOT finished AND last_ns - first_ns"
 	            " = 9000000 AND id = (SELECT parent FROM queries WHERE query_id = 'mine')"),
@@ -259,7 +259,7 @@ static void query_within_a_batch(void **state)
 	assert_int_equal(ask("SELECT last_ns - first_ns FROM queries WHERE query_id = 'around'"), 20000000);
 }
 
-/* A sample whose time is taken moves on by as little as there is, and the ones behind it, too. */
+/* A sample whose time is taken gets the next free time, and so do the samples after it. */
 static void times_that_are_taken(void **state)
 {
 	const uint64_t offsets[] = { 0, 1, 2, 0, 0, 1, 10 };
@@ -285,14 +285,14 @@ static void times_that_are_taken(void **state)
 	assert_int_equal(ask("SELECT last_ns - first_ns FROM batches ORDER BY id DESC LIMIT 1"), 7);
 }
 
-/* The text of a start is another one than the end's: cut, or a script that was being prepared. */
+/* The text at a query's start differs from its text at the end: it is cut, or the script in preparation. */
 static void text_of_a_start_gives_way(void **state)
 {
 	struct a_query query = { .record = { .query = KEY(3), .start_realtime_ns = T0 } };
 	char text[START_TEXT_MAX + 20];
 
 	(void)state;
-	/* The last byte that fits is the first one of a character. */
+	/* The last byte that fits is the first byte of a character. */
 	memset(text, 'x', sizeof(text));
 	memcpy(text + START_TEXT_MAX - 1, "ß", 2);
 	text[sizeof(text) - 1] = '\0';
@@ -309,7 +309,7 @@ static void text_of_a_start_gives_way(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM statements"), 1);
 	assert_int_equal(ask("SELECT length(query) - is_cut FROM query_log, statements USING (query)"),
 	                 START_TEXT_MAX + 18);
-	/* Another query has it, too. */
+	/* Another query has the same text. */
 	put_start(KEY(4), START_DUE, text);
 	put_start(KEY(5), START_DUE, text);
 	drain();
@@ -318,7 +318,7 @@ static void text_of_a_start_gives_way(void **state)
 	drain();
 	assert_int_equal(
 		ask("SELECT count(*) FROM query_log WHERE type = 'QueryStart' AND length(query) = 1919"), 1);
-	/* The profiler's own. */
+	/* A query of the profiler itself is withdrawn. */
 	put_start(KEY(5), START_KEPT, "");
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM query_log"), 2);
@@ -371,7 +371,7 @@ static void each_query_names_the_one_right_around_it(void **state)
 #define FUTURE_TYPE 7
 #define FUTURE_FIELD 77
 
-/* Records of a newer producer: the store keeps them apart from time. */
+/* Records of a newer producer: the store does not add their values to times. */
 static void unknown_type_is_a_type_of_its_own(void **state)
 {
 	int64_t value = 4096;
@@ -385,7 +385,7 @@ static void unknown_type_is_a_type_of_its_own(void **state)
 	put_sample(sample);
 	sample.timestamp_ns++;
 	sample.fields[0] = (struct a_field){ 0 };
-	sample.weight = 3; /* nothing says what it would be worth but that */
+	sample.weight = 3; /* the only value that is known */
 	put_sample(sample);
 	drain();
 	assert_string_equal(
@@ -442,7 +442,7 @@ static void unknown_fields_are_skipped_and_counted(void **state)
 	struct a_sample sample = sample_at(0);
 
 	(void)state;
-	/* One that fills no whole word, before one that is known, and an empty one. */
+	/* An unknown field that fills no whole word, a known field, and an empty unknown field. */
 	sample.fields[0] = (struct a_field){ FUTURE_FIELD, 13, "thirteen byte" };
 	sample.fields[1] = (struct a_field){ FIELD_VALUE, sizeof(value), &value };
 	sample.fields[2] = (struct a_field){ FUTURE_FIELD + 1, 0, "" };
@@ -454,7 +454,7 @@ static void unknown_fields_are_skipped_and_counted(void **state)
 	assert_int_equal(store_counter(STORE_FIELDS_SKIPPED) - skipped, 2);
 }
 
-/* The file has what a value has beyond weight times period; that takes no value away. */
+/* The file stores a value as its difference from weight times period. No value gets lost. */
 static void any_value_is_kept(void **state)
 {
 	int64_t values[] = { 0, 10000000, 3, -3, INT64_MAX };
@@ -473,7 +473,7 @@ static void any_value_is_kept(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM samples WHERE size = 0"), 1);
 }
 
-/* A count of fields and sizes that the record has no room for. */
+/* The number of fields and their sizes exceed the record. */
 static void fields_that_lie_are_left_out(void **state)
 {
 	struct sample_record *record;
@@ -481,7 +481,7 @@ static void fields_that_lie_are_left_out(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
-		/* The last one ends behind the head of its field. */
+		/* The last record ends after the head of its field. */
 		size_t size = sizeof(*record) + 8 + SAMPLE_FIELD_BYTES(i < 3 ? 8 : 0);
 		struct sample_field *field;
 
@@ -521,7 +521,7 @@ static void stored_once(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM threads"), 1);
 	assert_int_equal(ask("SELECT count(*) FROM series"), 1);
 	assert_int_equal(ask("SELECT count(*) FROM statements"), 2);
-	/* Two texts of one shape. */
+	/* The two texts have the same shape. */
 	assert_int_equal(ask("SELECT count(DISTINCT normalized_query_hash) FROM query_log"), 1);
 	assert_int_equal(store_counter(STORE_SAMPLES) - samples, 10000);
 	assert_int_equal(store_counter(STORE_LOST) - lost, 0);
@@ -541,7 +541,7 @@ static void equal_times_are_kept_apart(void **state)
 	drain();
 	assert_int_equal(ask("SELECT count(*) FROM trace_log"), 3000);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE query_id LIKE '%2'"), 1500);
-	/* Moved by microseconds at most. */
+	/* Times moved by microseconds at most. */
 	assert_true(ask("SELECT max(timestamp_ns) FROM trace_log") < (int64_t)T0 + 1000000);
 }
 
@@ -577,7 +577,7 @@ static void deep_and_empty_traces(void **state)
 	assert_int_equal(ask("SELECT json_array_length(trace) FROM trace_log ORDER BY timestamp_ns"),
 	                 STACK_FRAMES_MAX);
 	assert_string_equal(ask_text("SELECT trace FROM trace_log ORDER BY timestamp_ns DESC"), "[]");
-	/* In no module: bit 62 says so, and nothing is negative. */
+	/* The addresses are in no module, so bit 62 is set; none is negative. */
 	assert_int_equal(
 		ask("SELECT count(*) FROM trace_log, json_each(trace) AS a WHERE a.value & (1 << 62) = 0 "
 	            "OR a.value < 0"),
@@ -592,7 +592,7 @@ static void records_that_lie_are_left_out(void **state)
 
 	(void)state;
 	memset(sample, 0, sizeof(*sample));
-	sample->depth = 400; /* that are not there */
+	sample->depth = 400; /* more than the record has */
 	ring_commit(ring, sample, RECORD_SAMPLE);
 	query = ring_reserve(ring, sizeof(*query));
 	memset(query, 0, sizeof(*query));
@@ -629,7 +629,8 @@ static void put_wait(uint64_t start_ns, enum lock_outcome outcome)
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
 }
 
-/* What is open is copied at another moment than the records: it may come after them. */
+/* Open waits and transactions are copied at another moment than records, so they may arrive after their
+ * end. */
 static void open_rows_are_replaced_and_never_replace(void **state)
 {
 	(void)state;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bound: file and log stay under it, what is oldest goes first, and what is
- * left is complete.
+ * The bound: file and log stay below it, the oldest rows go first, and the remaining rows are complete.
  *
- * Takes a number of times that everything is to be written, default 1: 100 are as many
- * samples as eight hours of one thread at 1 ms.
+ * The argument is how many times everything is written, default 1. 100 are as many samples as one thread has
+ * in eight hours at 1 ms.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,9 +41,8 @@ static void assert_complete(void)
 		ask("SELECT count(*) FROM query_log WHERE query IS NULL OR initial_query_id IS NULL"), 0);
 }
 
-/* Writes many times the bound, each query with samples of its own, and looks at the
- * size all the time. The flusher trims in steps, some of them after what it was waited for: it
- * ends here, and another one goes on without a bound. */
+/* Writes many times the bound, each query with its own samples, and checks the size all the time. The flusher
+ * may still trim after a drain, so the store is restarted without a bound. */
 static void fill(int64_t bound, uint64_t rounds, size_t stacks)
 {
 	int64_t most = 0;
@@ -66,7 +64,7 @@ static void fill(int64_t bound, uint64_t rounds, size_t stacks)
 	drain();
 	if (most > bound + bound / 10)
 		fail_msg("%lld bytes, bound %lld", (long long)most, (long long)bound);
-	/* It is not a bound if next to nothing is kept. */
+	/* The bound must not remove almost everything. */
 	if (bytes_now() < bound / 2)
 		fail_msg("only %lld bytes of %lld are used", (long long)bytes_now(), (long long)bound);
 	stop_store();
@@ -77,7 +75,7 @@ static void oldest_go_first(void **state)
 {
 	uint64_t trimmed = store_counter(STORE_TRIMMED), stored = store_counter(STORE_SAMPLES);
 	uint64_t lost = store_counter(STORE_LOST);
-	const uint64_t rounds = 100 * times; /* twice what it has room for */
+	const uint64_t rounds = 100 * times; /* twice as much as fits */
 	int64_t left;
 
 	(void)state;
@@ -89,14 +87,14 @@ static void oldest_go_first(void **state)
 	assert_int_equal(stored, rounds * 1000);
 	assert_int_equal(left + (int64_t)trimmed, rounds * 1000);
 	assert_true(left > 20000);
-	/* The newest are there, without a gap: what is left is one stretch of time. */
+	/* The newest samples are left, without a gap. */
 	assert_int_equal(ask("SELECT max(timestamp_ns) FROM trace_log"),
 	                 T0 + (rounds - 1) * 10000000ull + 999000);
 	assert_int_equal(ask("SELECT count(*) FROM trace_log WHERE timestamp_ns >= (SELECT min(timestamp_ns) "
 	                     "FROM trace_log)"),
 	                 left);
 	assert_complete();
-	/* Queries went with their samples, their texts with them. */
+	/* Queries were removed with their samples, and texts with their queries. */
 	assert_true(ask("SELECT count(*) FROM query_log") < 200);
 	assert_true(ask("SELECT count(*) FROM query_log") >= left / 1000);
 	assert_int_equal(ask("SELECT count(*) FROM statements"), ask("SELECT count(*) FROM query_log"));
@@ -105,21 +103,21 @@ static void oldest_go_first(void **state)
 	assert_intact(trace_path);
 }
 
-/* Every stack another one: what fills the file is stacks. */
+/* Every sample has a new stack, so stacks fill the file. */
 static void stacks_go_when_unused(void **state)
 {
 	(void)state;
 	fill(4 * MB, 60 * times, SIZE_MAX / 2);
 	assert_complete();
 	assert_true(ask("SELECT count(*) FROM stacks") < 20000);
-	/* All that are left are used, but for those of the epochs not yet over. */
+	/* Most of the remaining stacks are used. The others belong to epochs that are not over. */
 	assert_true(ask("SELECT count(*) FROM stacks WHERE id NOT IN (SELECT stack FROM samples)") <
 	            ask("SELECT count(*) FROM stacks") / 2);
 	stop_store();
 	assert_intact(trace_path);
 }
 
-/* The flusher knows the stacks that stay, while others go and come again. */
+/* The flusher still knows the stacks that stay, while other stacks are removed and come again. */
 static void stacks_come_again(void **state)
 {
 	uint64_t trace[] = { 0x7e0000000000 };
@@ -135,7 +133,7 @@ static void stacks_come_again(void **state)
 				.timestamp_ns = start_ns + 2000000, .trace = trace, .depth = 1 });
 		if (i % 30 == 29) {
 			drain();
-			assert_eventually(ask("SELECT count(*) FROM stacks") == 100); /* it has gone */
+			assert_eventually(ask("SELECT count(*) FROM stacks") == 100); /* it was removed */
 		}
 	}
 	drain();
@@ -144,7 +142,7 @@ static void stacks_come_again(void **state)
 	stop_store();
 }
 
-/* Names alone are more than the file may have: it takes samples all the same. */
+/* The names alone exceed the bound, but samples are stored all the same. */
 static void names_go_last(void **state)
 {
 	uint64_t lost = store_counter(STORE_LOST);
@@ -169,7 +167,7 @@ static void names_go_last(void **state)
 	stop_store();
 	assert_true(bytes_now() < 2 * MB + MB / 5);
 	assert_intact(trace_path);
-	/* Where there is room they stay, while samples come and go. */
+	/* If there is room, names stay while samples come and go. */
 	ask_file(trace_path,
 	         "INSERT INTO names VALUES (1, 'x'); INSERT INTO frames VALUES (1, 0, 0, 1, 1, 0, 0)");
 	fill(2 * MB, 80, 100);
@@ -210,7 +208,8 @@ static void queries_without_samples_are_bounded(void **state)
 	assert_intact(trace_path);
 }
 
-/* In this process, or between two. The file is made smaller step by step, and nothing is lost meanwhile. */
+/* The bound is lowered in a running store, or at a restart. The file shrinks in steps, and nothing is
+ * lost. */
 static void bound_is_lowered(void **state)
 {
 	(void)state;
@@ -243,8 +242,8 @@ static void bound_is_lowered(void **state)
 	}
 }
 
-/* A reader on an old state keeps the log from being folded back: the bound holds,
- * samples are lost, and all is well once it is gone. */
+/* A reader of an old snapshot blocks checkpoints. The bound holds, samples are lost, and storing resumes when
+ * the reader has ended. */
 static void reader_stays_open(void **state)
 {
 	uint64_t lost = store_counter(STORE_LOST), stored;
@@ -276,7 +275,7 @@ static void reader_stays_open(void **state)
 	assert_intact(trace_path);
 }
 
-/* A bound that changes is no reason to remove what has room. */
+/* A changed bound does not remove rows that fit. */
 static void nothing_goes_below_the_bound(void **state)
 {
 	uint64_t trimmed = store_counter(STORE_TRIMMED);
@@ -299,7 +298,7 @@ static void nothing_goes_below_the_bound(void **state)
 	stop_store();
 }
 
-/* SQLite has the log beside the file that a link leads to. */
+/* SQLite keeps the log next to the file that the link names. */
 static void the_log_of_a_link_counts(void **state)
 {
 	struct stat file, log;

@@ -52,7 +52,7 @@ static void same_stack_at_other_addresses(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 1);
 	assert_int_equal(ask("SELECT count(*) FROM modules"), 2);
 
-	/* As in the file, and as in this process. */
+	/* Finds an address as in the file, and an address as in this process. */
 	found = store_locate(0x7f2000000020);
 	assert_non_null(found);
 	assert_string_equal(found->path, "/lib/b.so");
@@ -80,7 +80,7 @@ static void taken_range_and_what_lies_nowhere(void **state)
 	(void)state;
 	run(&first, 1, (uint64_t[]){ 0x7f1000000010 }, 1);
 	stop_store();
-	/* Overlaps the range of a.so; the last address is of no module, in a.so's range. */
+	/* c.so overlaps the range of a.so. The last address is in that range, but in no module. */
 	run(second, 2, (uint64_t[]){ 0x7f1000008001, 0x7f1000020001, 0x7f1000000020 }, 3);
 	moved = (uint64_t)ask("SELECT trace ->> 0 FROM trace_log ORDER BY timestamp_ns DESC");
 	found = store_locate(moved);
@@ -94,7 +94,7 @@ static void taken_range_and_what_lies_nowhere(void **state)
 	found = store_locate(0x7f1000000010);
 	assert_non_null(found);
 	assert_string_equal(found->path, "/lib/a.so");
-	/* No two modules meet. */
+	/* No two modules overlap. */
 	assert_int_equal(ask("SELECT count(*) FROM modules a, modules b WHERE a.id < b.id"
 	                     " AND a.base < b.base + b.extent AND b.base < a.base + a.extent"),
 	                 0);
@@ -133,7 +133,7 @@ static void without_a_build_id(void **state)
 	run(&module, 1, (uint64_t[]){ 0x7f1005000010 }, 1);
 	assert_int_equal(ask("SELECT count(*) FROM modules"), 1);
 	stop_store();
-	module.mtime_ns++; /* another file under the name */
+	module.mtime_ns++; /* another file with the same name */
 	run(&module, 1, (uint64_t[]){ 0x7f1005000010 }, 1);
 	assert_int_equal(ask("SELECT count(*) FROM modules"), 2);
 	assert_int_equal(ask("SELECT count(*) FROM stacks"), 2);
@@ -158,7 +158,7 @@ static void another_module_at_the_same_address_later(void **state)
 	sample.generation = 2;
 	sample.timestamp_ns++;
 	put_sample(sample);
-	sample.generation = 1; /* a late one */
+	sample.generation = 1; /* a late sample */
 	sample.timestamp_ns++;
 	put_sample(sample);
 	drain();

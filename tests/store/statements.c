@@ -31,7 +31,7 @@ static void count(const char *text, uint64_t execution_ns)
 	statement_stats_add(statement_stats_find(&name), 1, &run);
 }
 
-/* A store with the ring that the counters publish themselves in. */
+/* Starts a store with the ring in which the counters are published. */
 static void start_counted(const char *path, int64_t max_bytes)
 {
 	start_store(path, max_bytes);
@@ -44,8 +44,8 @@ static int end(void **state)
 	return tear_down(state);
 }
 
-/* Like set_up(), with nothing counted yet. Only drain() flushes: a flush of the flusher's own between
- * two runs of a statement could find it among the least used (seen on a loaded machine). */
+/* Like set_up(), with all counters empty. Only drain() flushes: otherwise a flush between two runs of a
+ * statement could find it among the least used (seen on a loaded machine). */
 static int begin(void **state)
 {
 	flush_interval_ns = INT64_C(3600000000000);
@@ -80,14 +80,14 @@ static void flushes_add_up(void **state)
 	                "statement_stats"));
 	state_ring = NULL;
 	stop_store();
-	/* Another time: the file has the earlier counts. */
+	/* After a restart, the file has the earlier counts. */
 	start_counted(trace_path, 0);
 	count("SELECT a FROM t WHERE b = 4", 100);
 	drain();
 	assert_int_equal(ask("SELECT calls FROM statement_stats"), 4);
 	assert_int_equal(ask("SELECT min_ns FROM statement_stats"), 100);
 	assert_int_equal(ask("SELECT runs FROM top_queries"), 4);
-	/* No transaction that those who follow the file would look at. */
+	/* There is no batch that followers of the file would read. */
 	assert_int_equal(ask("SELECT count(*) FROM batches"), 0);
 }
 
@@ -146,7 +146,7 @@ static void processes_add_up(void **state)
 	    "= '" text "')")
 #define BATCHES ask("SELECT statement_batches FROM state")
 
-/* Followers of the file find what a transaction has changed, whenever the runs began. */
+/* Followers of the file find the rows that a transaction changed, whenever the runs began. */
 static void transactions_with_counters_have_numbers(void **state)
 {
 	int64_t first, second;
@@ -167,7 +167,7 @@ static void transactions_with_counters_have_numbers(void **state)
 	assert_int_equal(BATCH("SELECT both"), second);
 	assert_int_equal(BATCH("SELECT young"), first);
 	assert_int_equal(BATCHES, second);
-	/* Also a transaction that puts statements together. */
+	/* A transaction that merges statements has a number, too. */
 	statement_stats_set_max(2);
 	count("SELECT young", 1);
 	count("SELECT both", 1);
@@ -214,7 +214,7 @@ static void the_least_used_are_other(void **state)
 	assert_int_equal(ask("SELECT min(calls) FROM statement_stats WHERE query IN ('SELECT a FROM t0', "
 	                     "'SELECT a FROM t1072')"),
 	                 9);
-	/* Their texts went with them. */
+	/* Their texts were removed with them. */
 	assert_true(ask("SELECT count(*) FROM statements") <= 33);
 	assert_int_equal(ask("SELECT sum(calls) FROM statement_stats WHERE query IS NULL"), 0);
 }
@@ -235,7 +235,7 @@ static void what_cannot_be_stored_waits(void **state)
 	assert_int_equal(ask("SELECT execution_time_ns FROM statement_stats"), 77);
 }
 
-/* No run comes any more: the last flush has nothing to store but these. */
+/* No run follows, so the last flush stores only these counters. */
 static void what_could_not_be_stored_is_at_the_end(void **state)
 {
 	(void)state;
@@ -249,7 +249,7 @@ static void what_could_not_be_stored_is_at_the_end(void **state)
 	assert_string_equal(ask_file(trace_path, "SELECT sum(calls) FROM statement_counters"), "1");
 }
 
-/* The transaction fails, whatever else is in it. */
+/* The whole transaction fails. */
 static void what_was_rolled_back_is_at_the_end(void **state)
 {
 	(void)state;
@@ -265,7 +265,7 @@ static void what_was_rolled_back_is_at_the_end(void **state)
 	assert_string_equal(ask_file(trace_path, "SELECT sum(calls) FROM statement_counters"), "2");
 }
 
-/* Texts of counted statements stay when the runs in the log go. */
+/* Texts of counted statements stay when their runs are removed from the log. */
 static void trimming_keeps_the_texts(void **state)
 {
 	struct a_query query = { .query = "SELECT kept", .record = { .query = { 1, 1 } } };
@@ -282,7 +282,7 @@ static void trimming_keeps_the_texts(void **state)
 	}
 	assert_int_equal(ask("SELECT count(*) FROM query_log WHERE query = 'SELECT kept'"), 0);
 	assert_int_equal(ask("SELECT calls FROM statement_stats WHERE query = 'SELECT kept'"), 1);
-	/* Where nothing else is left to go, the least used statements go. */
+	/* If nothing else is left to remove, the least used statements are removed. */
 	statement_stats_set_max(STATEMENTS_MAX_MOST);
 	for (int i = 0; i < 10; i++)
 		count_many(400, 10000 + 400 * i, 400);

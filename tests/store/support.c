@@ -25,7 +25,7 @@ struct ring *ring;
 int64_t flush_interval_ns = 20000000;
 char folder[64], trace_path[72];
 
-/* --- stand-ins ------------------------------------------------------------------ */
+/* --- fakes ---------------------------------------------------------------------- */
 
 static const struct module *map;
 static size_t map_count;
@@ -90,7 +90,7 @@ const struct module *modules_find(uint64_t address, uint32_t generation)
 	return NULL;
 }
 
-/* Each module as its log would have it. */
+/* The log of modules has every module of the map. */
 void modules_log_to_nobody_in_child(void)
 {
 }
@@ -329,7 +329,7 @@ void put_query(const struct a_query *query)
 	ring_commit(ring, record, RECORD_QUERY);
 }
 
-/* --- questions ---------------------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------------------------ */
 
 void drain(void)
 {

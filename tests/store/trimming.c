@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps of retention: what each removes, what it must keep because other rows or live programs need it, and
- * that the steps end.
+ * Steps of retention: which rows each removes, which rows it must keep because other rows or live programs
+ * need them, and that the steps end.
  */
 #include "alone.h"
 
@@ -29,7 +29,7 @@ static void put_wait_span(uint64_t start_ns, uint32_t thread)
 	ring_commit(ring, batch, RECORD_SPANS);
 }
 
-/* What SQLite has counted in a run. */
+/* Puts the loop counters of a run. */
 static void put_loops(struct query_key key)
 {
 	static const struct loop_row row = { { ROW_LOOP, sizeof(row), 1 }, 10, 20 };
@@ -41,9 +41,10 @@ static void put_loops(struct query_key key)
 	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
 }
 
-/* --- queries that only others name --------------------------------------------------------- */
+/* --- queries that only other rows name ----------------------------------------------------- */
 
-/* Their own records never came: of many rows without a time one was the oldest of all for ever. */
+/* The queries' own records never arrived. Of many rows without a time, one once stayed the oldest for
+ * ever. */
 static void queries_without_a_record_go(void **state)
 {
 	(void)state;
@@ -58,13 +59,13 @@ static void queries_without_a_record_go(void **state)
 	assert_int_equal(number("SELECT count(*) FROM queries WHERE id > 0 AND first_ns > last_ns"), 0);
 	assert_true(used_bytes() > 1 * MB);
 	trim(MB);
-	/* The newest are left, and the spans with them. */
+	/* The newest queries are left, with their spans. */
 	assert_true(number("SELECT count(*) FROM queries WHERE id > 0") > 500);
 	assert_int_equal(number("SELECT max(start_ns) FROM span_batches"), T0 + 3999 * SECOND);
 	assert_int_equal(number("SELECT max(last_ns) FROM queries WHERE id > 0"), T0 + 3999 * SECOND + 1000);
 }
 
-/* As files have them that earlier versions wrote. */
+/* Files of earlier versions have such rows. */
 static void queries_without_a_time_go(void **state)
 {
 	(void)state;
@@ -84,7 +85,8 @@ static void put_samples_of_eight(uint64_t at_ns)
 		put_samples(at_ns + i * 1000, 1, 1, KEY(T0, i));
 }
 
-/* As many as a step looks at under a small bound, with one behind them that ended before all samples. */
+/* As many queries continue as a step checks under a small bound. Queries after them ended before all
+ * samples. */
 static void queries_that_go_on_are_no_obstacle(void **state)
 {
 	const int64_t bound = 512 * KB;
@@ -104,9 +106,9 @@ static void queries_that_go_on_are_no_obstacle(void **state)
 	assert_int_equal(number("SELECT max(id) FROM queries"), 3008);
 }
 
-/* --- rows that others name ------------------------------------------------------------------ */
+/* --- rows that other rows name -------------------------------------------------------------- */
 
-/* Samples until no epoch of the first rows is left. */
+/* Puts samples until no epoch of the first rows is left. */
 static void pass_epochs(uint64_t from_ns)
 {
 	const int64_t first = number("SELECT max(id) FROM epochs");
@@ -127,7 +129,7 @@ static void threads_of_spans_stay(void **state)
 	pass_epochs(T0);
 	assert_int_equal(number("SELECT count(*) FROM span_log WHERE thread_id IN (77, 78)"), 2);
 	assert_int_equal(number("SELECT count(*) FROM span_waits JOIN threads ON id = thread"), 1);
-	/* When they have gone, too, so do their threads. The newest row stays. */
+	/* When the spans are removed, their threads are removed, too. The newest row stays. */
 	put_run_span(T0 + 2 * HOUR, 79, KEY(T0 + 2 * HOUR, 1), 1);
 	flush(MB);
 	pass_epochs(T0 + 2 * HOUR);
@@ -161,7 +163,7 @@ static void processes_that_are_named_stay(void **state)
 	assert_int_equal(number("SELECT count(*) FROM processes WHERE id BETWEEN 100 AND 200"), 2);
 }
 
-/* Those who follow the file know a wait by its number. */
+/* Followers of the file identify a wait by its number. */
 static void numbers_of_waits_only_grow(void **state)
 {
 	(void)state;
@@ -173,14 +175,14 @@ static void numbers_of_waits_only_grow(void **state)
 	assert_int_equal(number("SELECT min(id) FROM waits_for_locks"), 3);
 }
 
-/* Ever new statements. */
+/* New statements run all the time. */
 static void sites_go_with_their_spans(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 15000; i++) {
 		put_run_span(T0 + i * 1000000, 7, KEY(T0, 0), 1000 + i);
 		if (i % 2 == 0)
-			put_run_span(T0 + i * 1000000 + 1, 7, KEY(T0, 0), 5); /* one that comes always */
+			put_run_span(T0 + i * 1000000 + 1, 7, KEY(T0, 0), 5); /* a recurring statement */
 		if (i % 250 == 0)
 			flush(MB);
 	}
@@ -196,7 +198,7 @@ static void sites_go_with_their_spans(void **state)
 	                 0);
 }
 
-/* One of many spans, whose statement does not run any more. */
+/* The site of many spans stays, although its statement does not run any more. */
 static void sites_stay_with_their_spans(void **state)
 {
 	(void)state;
@@ -217,7 +219,7 @@ static void sites_stay_with_their_spans(void **state)
 	                 1500);
 }
 
-/* So that they are published again, by this process and by others that write to the file. */
+/* The count makes this process and others that write to the file publish the programs again. */
 static void removed_programs_are_counted(void **state)
 {
 	struct bytecode_record *bytecode = reserve(sizeof(*bytecode) + 8);
@@ -246,7 +248,7 @@ static void removed_programs_are_counted(void **state)
 		flush(0);
 		assert_int_equal(store_counter(STORE_PLANS_REMOVED) - removed, 2);
 	}
-	/* Of another file nothing is known. */
+	/* Nothing is known about another file. */
 	change_file(in_folder("y.db"));
 	put_run(T0 + 2 * HOUR, KEY(T0 + 2 * HOUR, 3), NULL);
 	flush(0);
@@ -265,8 +267,8 @@ static void put_label_use(uint64_t from_ns)
 	ring_commit(ring, record, RECORD_LABELS);
 }
 
-/* Over several steps and epochs, with those of another process that writes, and of one that does no more. All
- * that is left is of the other one. */
+/* Several steps and epochs. Of two other processes, 98 still writes, and 99 does not. All remaining batches
+ * belong to 98. */
 static void label_sets_in_use_stay(void **state)
 {
 	(void)state;
@@ -300,7 +302,7 @@ static void label_sets_in_use_stay(void **state)
 	"INSERT INTO " columns " WITH n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 50000) "   \
 	"SELECT " values " FROM n;"
 
-/* Rows that stay are not all looked at. */
+/* A step does not read all rows that stay. */
 static void a_step_is_short(void **state)
 {
 	struct retention retention = { .trimming = true };

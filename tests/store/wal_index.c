@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The WAL index (-shm) is shared with other processes, which may truncate it or write
- * nonsense into it at any moment: the host must neither get a signal nor lose what is
- * committed. And other copies of SQLite, which map the index, write and read beside us.
+ * The WAL index (-shm) is shared with other processes, which may truncate or corrupt it at any moment. The
+ * host must neither get a signal nor lose committed rows. Other copies of SQLite, which map the index, write
+ * and read at the same time.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -56,7 +56,7 @@ static void empty(void)
 	assert_int_equal(truncate(index_path(), 0), 0);
 }
 
-/* Empty, and as long as it was: a hole. */
+/* Replaces the content with a hole. */
 static void hollow(void)
 {
 	empty();
@@ -90,7 +90,7 @@ static void nothing_is_mapped(void **state)
 	fclose(maps);
 }
 
-/* Between two transactions, with an open cursor in its middle. */
+/* The index is spoiled between two transactions, while a cursor is open. */
 static void spoiled_index_is_built_again(void **state)
 {
 	void (*const spoilers[])(void) = { empty, hollow, cut, overwrite };
@@ -139,7 +139,7 @@ static void *keep_emptying(void *unused)
 	return NULL;
 }
 
-/* At any moment, also in the middle of a transaction. */
+/* The index is emptied at any moment, also during a transaction. */
 static void index_is_emptied_all_the_time(void **state)
 {
 	pthread_t thread;
@@ -158,7 +158,7 @@ static void index_is_emptied_all_the_time(void **state)
 		put_samples(T0 + put * 1000, 1000, 50, KEY);
 		put += 1000;
 		drain();
-		/* It may fail, and says so. */
+		/* It may fail with an error. */
 		cursor = store_select("SELECT count(*) FROM samples", NULL, &error);
 		if (!cursor) {
 			free(error);
@@ -173,7 +173,7 @@ static void index_is_emptied_all_the_time(void **state)
 	print_message("%llu stored, %llu lost, %llu errors\n", (unsigned long long)stored(),
 	              (unsigned long long)lost(), (unsigned long long)store_counter(STORE_ERRORS));
 	assert_int_equal(stored() + lost(), put);
-	/* And then all is well again. */
+	/* Afterwards everything works again. */
 	put_samples(T0 + put * 1000, 1000, 50, KEY);
 	put += 1000;
 	assert_true(store_drain(PATIENCE_MS));
@@ -186,7 +186,7 @@ static void index_is_emptied_all_the_time(void **state)
 #define OTHERS 2
 #define TRANSACTIONS 300
 
-/* The machine's own SQLite, which maps the index. */
+/* Starts the installed SQLite, which maps the index. */
 static FILE *start_other(void)
 {
 	char command[200];
@@ -195,7 +195,7 @@ static FILE *start_other(void)
 	snprintf(command, sizeof(command), "sqlite3 '%s' >> '%s/others' 2>&1", trace_path, folder);
 	other = popen(command, "w");
 	assert_non_null(other);
-	/* On a slow disk syncs would keep the file locked for longer than we wait for it. */
+	/* On a slow disk, syncs would keep the file locked for longer than the store waits. */
 	fprintf(other, ".timeout 20000\nPRAGMA synchronous = OFF;\n");
 	for (int i = 0; i < TRANSACTIONS; i++)
 		fprintf(other,
@@ -216,7 +216,7 @@ static const char *read_all(const char *path)
 	return text;
 }
 
-/* They write missing rows and failures to the file "others". */
+/* The other processes write missing rows and failures to the file "others". */
 static void others_write_beside_us(void **state)
 {
 	FILE *others[OTHERS];

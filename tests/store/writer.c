@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer alone: what it remembers about the file between batches, in one file and in several, and after
- * errors.
+ * The writer alone: its memory of the file between batches, in one file and in several, and after errors.
  */
 #include "alone.h"
 
@@ -12,12 +11,12 @@
 #include "store/write/losses.h"
 #include "store/write/queries.h"
 
-/* --- what is known of queries --------------------------------------------------------------- */
+/* --- known queries -------------------------------------------------------------------------- */
 
 #define SPAN_OF_HOST                                                                                         \
 	"SELECT query_id FROM span_log WHERE start_time_ns = (SELECT max(start_time_ns) FROM span_log)"
 
-/* The host has named its query, so that the file does not have its key; its trace ends later. */
+/* The host named its query, so the file does not contain the query's key. The trace ends later. */
 static void late_spans_find_their_query(void **state)
 {
 	const uint64_t at_ns = T0 + HOUR;
@@ -29,12 +28,12 @@ static void late_spans_find_their_query(void **state)
 	flush(0);
 	trim(MB);
 	assert_true(number("SELECT min(id) FROM queries WHERE id > 0") > 100);
-	/* Memory has what the file has. */
+	/* Memory and file have the same queries. */
 	assert_int_equal(writer.queries->known.count, number("SELECT count(*) FROM queries WHERE id > 0"));
 	put_run_span(at_ns, 7, KEY(at_ns, 1), 1);
 	flush(0);
 	assert_text(SPAN_OF_HOST, "the host's");
-	/* One that has gone is there again, as another row. */
+	/* A removed query comes back as another row. */
 	put_run_span(at_ns + 1, 7, KEY(T0, 5), 1);
 	flush(0);
 	assert_int_equal(number("SELECT q.id = (SELECT max(id) FROM queries) FROM span_rows AS r JOIN queries"
@@ -42,7 +41,7 @@ static void late_spans_find_their_query(void **state)
 	                 1);
 }
 
-/* All rows have gone, and their numbers are used again. */
+/* All rows were removed, and their numbers are reused. */
 static void numbers_that_come_again_are_others(void **state)
 {
 	(void)state;
@@ -63,7 +62,7 @@ static void numbers_that_come_again_are_others(void **state)
 	                 0);
 }
 
-/* Many others come between. */
+/* Many other queries come in between. */
 static void a_query_is_known_after_many_others(void **state)
 {
 	const uint64_t others = 65530;
@@ -108,7 +107,7 @@ static void losses_are_in_one_file_each(void **state)
 	assert_text(LOSSES, "4|1");
 	assert_int_equal(number("SELECT count(*) FROM losses WHERE first_ns > last_ns"), 0);
 	assert_false(losses_are_pending(&losses));
-	/* The first one again. */
+	/* The first file again. */
 	change_file(trace_path);
 	losses_note(&losses, "a", 1, 0);
 	assert_int_equal(writer_store_losses(&writer, &losses), SQLITE_OK);
@@ -131,7 +130,7 @@ static int refuse_other(void *unused)
 	return is_other_added;
 }
 
-/* Nothing but counters of statements is in the file, and the disk refuses what they become. */
+/* The file has almost only counters of statements, and the commit of the merged counters fails. */
 static void failed_halving_leaves_nothing_behind(void **state)
 {
 	struct retention retention = { .trimming = true };
@@ -161,7 +160,7 @@ static void failed_halving_leaves_nothing_behind(void **state)
 	assert_text("SELECT query FROM statement_stats WHERE normalized_query_hash = 0", "(other)");
 }
 
-/* While it looks for a free time. */
+/* Interrupts the writer while it looks for a free time. */
 static int stop_at_look(unsigned event, void *unused, void *statement, void *text)
 {
 	(void)event, (void)unused, (void)text;
