@@ -11,10 +11,10 @@
 extern struct ring *ring;
 extern struct query_run run;
 
-/* Runs `test` in a child; how that ended, as wait() says. */
+/* Runs `test` in a child; returns the child's status from waitpid(). */
 int status_of(void (*test)(void));
 
-/* The beginning of such a test: the ring, and the sampler on it. */
+/* Begins such a test: makes the ring, and starts the sampler. */
 void begin(void);
 
 /* Starts the query, with samples of these periods. */
@@ -25,7 +25,7 @@ uint64_t stored(void); /* samples */
 /* Burns until `count` more samples are stored. */
 void burn_for_samples(uint64_t count);
 
-/* Burns until no timer of the thread's is armed. */
+/* Burns until no timer of the thread is armed. */
 void wait_for_idle(const struct thread *thread);
 
 #endif

@@ -109,7 +109,7 @@ void assert_ledger(void)
 		                                    LEDGER_REENTERED };
 	uint64_t sum, signals;
 
-	/* A timer of this thread's may be armed still. */
+	/* A timer of this thread may still be armed. */
 	do {
 		signals = ledger_read(LEDGER_SIGNALS) + ledger_read(LEDGER_TAKEN);
 		sum = 0;
@@ -126,7 +126,7 @@ void assert_ledger(void)
 	assert_int_equal(signals, sum);
 }
 
-/* Each sample is one of the full rate, whatever all of them cost. */
+/* Turns off the limits on threads and overhead, so that samples come at the full rate. */
 __attribute__((constructor)) static void take_all(void)
 {
 	char *error;

@@ -43,22 +43,22 @@
 #include "timers/timers.h"
 
 #if defined(__SANITIZE_THREAD__)
-#define UNDER_TSAN 1 /* it delivers signals late: nothing about their times holds */
+#define UNDER_TSAN 1 /* it delivers signals late, so their times mean nothing */
 #else
 #define UNDER_TSAN 0
 #endif
 
-/* The result of the made-up unwinder: this many frames, address i + 1 in the i-th. */
+/* The result of the simulated unwinder: so many frames, with address i + 1 in frame i. */
 extern int fake_depth;
 extern bool fake_truncated;
-/* Called inside it when not NULL. */
+/* The simulated unwinder calls it if it is not NULL. */
 extern void (*fake_unwind_hook)(void);
 
 /* The records that drain() took from the ring, added up. */
 struct drained {
 	uint64_t samples[SAMPLE_TYPES], weights[SAMPLE_TYPES], time_ns[SAMPLE_TYPES];
 	uint64_t queries, threads, starts;
-	uint64_t wrong; /* records that contradict themselves */
+	uint64_t wrong; /* inconsistent records */
 	struct {
 		struct query_key query;
 		struct run_start run;
@@ -76,15 +76,15 @@ uint64_t cpu_now(void);
 void burn(uint64_t cpu_ns);  /* the thread's CPU time; it reads the clock, see spin.h */
 void pause_for(uint64_t ns); /* wall time, whatever signals come */
 
-/* Timers of the process as the kernel lists them; -1: it does not. */
+/* The number of the process's timers in the kernel's list; -1 if there is no list. */
 int kernel_timers(void);
 
-/* An assertion for a child, where one of cmocka's would not end the test. */
+/* An assertion for a child, in which cmocka's assertions would not end the test. */
 #define CHECK(condition)                                                                                     \
 	((condition) ? (void)0                                                                               \
 	             : (printf("%s:%d: %s\n", __FILE__, __LINE__, #condition), fflush(stdout), _exit(1)))
 
-/* Samples, idle, ... add up to the signals. */
+/* Asserts that samples, idle signals and the other outcomes add up to all signals. */
 void assert_ledger(void);
 
 #endif

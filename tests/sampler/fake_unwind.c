@@ -21,7 +21,7 @@ struct unwind_result unwind_addresses(const void *ucontext, const struct unwind_
 	(void)stack;
 	(void)memo;
 
-	errno = EDOM; /* so that who forgets to keep it is found out */
+	errno = EDOM; /* so that a handler that does not restore errno is noticed */
 	if (fake_unwind_hook)
 		fake_unwind_hook();
 	for (int i = 0; i < depth; i++)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weight x period against the clocks: of one long query, and of many short ones
- * among code of the host's, where the timers are disarmed and armed all the time.
+ * Compares weight x period with the clocks: for one long query, and for many short queries between code of
+ * the host, during which the timers are disarmed and armed all the time.
  *
- * The expected error of the short ones: the kernel's ticks hit a query by chance,
- * 250 a second, so a share of p measured over n ticks has a standard deviation of
- * sqrt(p (1 - p) / n). On a loaded machine it is more, as the CPU time from tick to
- * tick varies: there it comes from how the parts of a measurement differ. The bounds
- * are five of the larger one.
+ * The expected error of short queries: the kernel's ticks, 250 a second, hit a query by chance. So a share p
+ * that is measured over n ticks has a standard deviation of sqrt(p (1 - p) / n). On a loaded machine the
+ * deviation is larger because the CPU time between ticks varies. Then it is computed from the differences
+ * between the parts of a measurement. The bounds are five times the larger deviation.
  */
 #include "common.h"
 #include "../lib/seed.h"
@@ -21,8 +20,7 @@
 static struct ring *ring;
 static struct query_run run; /* never unmapped */
 
-/* QUERYPROF_TEST_FACTOR=10 makes everything ten times as long, and the bounds with
- * it as narrow as that allows. */
+/* QUERYPROF_TEST_FACTOR=10 makes everything ten times as long, and the bounds accordingly narrow. */
 static double factor = 1;
 
 static unsigned seed;
@@ -32,7 +30,7 @@ static double share(uint64_t part, uint64_t whole)
 	return (double)part / (double)whole;
 }
 
-/* A measurement's parts: what was sampled, and what the clock says. */
+/* The parts of a measurement: the sampled time, and the clock's time. */
 #define PARTS 20
 
 struct parts {
@@ -48,8 +46,8 @@ static double total_of(const double of[PARTS])
 	return sum;
 }
 
-/* Fails when the sums are further apart than chance has it. `by_ticks`: the deviation of
- * their ratio if ticks came evenly. `missed`: the share that ticks may not find. */
+/* Fails if the sums differ by more than chance. `by_ticks`: the deviation of their ratio for evenly spaced
+ * ticks. `missed`: the share that ticks may miss. */
 static void check_parts(const struct parts *parts, double by_ticks, double missed)
 {
 	double exact = total_of(parts->exact), found = total_of(parts->sampled) / exact, squares = 0;
@@ -92,7 +90,7 @@ static void test_long_query(void **state)
 		       (unsigned long long)periods[i], cpu_share, (double)cpu / 1e9, real_share,
 		       (double)wall / 1e9);
 		assert_int_equal(seen.wrong, 0);
-		/* Exact but for a period and a tick at each end. */
+		/* The sums are exact, except for a period and a tick at each end. */
 		assert_true(fabs(cpu_share - 1) < 0.005 + 0.025 / factor);
 		assert_true(fabs(real_share - 1) < 0.005 + 0.025 / factor);
 		assert_int_equal(run.counts.weights[SAMPLE_CPU], seen.weights[SAMPLE_CPU]);
@@ -125,11 +123,10 @@ static void test_half_asleep(void **state)
 	assert_true(fabs(share(seen.time_ns[SAMPLE_REAL], wall) - 1) < 0.05);
 }
 
-/* Queries of `query_ns` of CPU with `host_ns` on the average between them. The CPU clock is
- * read between two parts only: a thread that reads it behind each query has its turns end
- * there (spin.h), begins the next turn with a query, and no tick finds one. Inside a part the
- * queries have the share of the CPU time that they have of the rounds. Returns how many armed
- * the timer. */
+/* Runs queries of `query_ns` of CPU time, with `host_ns` on average between them. The CPU clock is read only
+ * between parts. A thread that reads it after each query would end its turns there (spin.h) and begin the
+ * next turn with a query, so no tick would hit a query. Within a part, the queries' share of the CPU time is
+ * their share of the rounds. Returns how many queries armed the timer. */
 static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns, double seconds)
 {
 	struct thread *thread = sampler_thread();
@@ -145,7 +142,7 @@ static int short_queries(uint64_t query_ns, uint64_t host_ns, uint64_t period_ns
 	for (int part = 0; part < PARTS; part++) {
 		uint64_t sampled = seen.time_ns[SAMPLE_CPU], queries = 0, all = 0, start = cpu_now();
 		while ((double)all < seconds * 1e9 / PARTS) {
-			/* Its length is random, or it might keep step with the tick. */
+			/* The length is random so that it does not keep step with the tick. */
 			uint64_t host = host_ns / 2 + (uint64_t)rand_r(&seed) % host_ns;
 			armed += !thread->timers[TIMER_CPU].armed;
 			sampler_push(thread, &tag);
@@ -183,7 +180,8 @@ static void test_short_queries(void **state)
 	short_queries(300000, 6000000, 100000, 1);
 }
 
-/* Acts as if a second were between two: the first ones arm the timer anew, until it waits as long. */
+/* Acts as if queries were a second apart. The first queries arm the timer again, until it stays armed that
+ * long. */
 static void test_seldom_queries(void **state)
 {
 	struct thread_timer *timer = &sampler_thread()->timers[TIMER_CPU];
@@ -195,9 +193,8 @@ static void test_seldom_queries(void **state)
 	timer->idle_max_ns = idle_max_ns;
 }
 
-/* Threads that live for one query, shorter than the tick. A loaded machine starts
- * them right after a tick, so they do something else first, of random length. The CPU clock
- * is read at their end only, see spin.h. */
+/* Threads that live for one query, shorter than a tick. A loaded machine starts them right after a tick, so
+ * they first do other work of random length. They read the CPU clock only at their end, see spin.h. */
 #define SHORT_NS 1500000
 
 static uint64_t threads_cpu_ns;
@@ -242,8 +239,8 @@ static void test_short_threads(void **state)
 		parts.sampled[part] += (double)(seen.time_ns[SAMPLE_CPU] - sampled);
 	}
 	printf("%d threads of 1.5 ms, %d preempted, period 1 ms\n", count, preempted);
-	/* The kernel ends a turn that has lasted long enough where the query arms the timer, and
-	 * the tick that was due never comes. */
+	/* If a turn has lasted long enough, the kernel ends it when the query arms the timer, and the due
+	 * tick never comes. */
 	check_parts(&parts, sqrt(1 / ((double)threads_cpu_ns / 4e6)), (double)preempted / count);
 }
 
@@ -293,11 +290,10 @@ static void test_busy_threads(void **state)
 		printf("%d threads, period %8llu: CPU %.4f of %.3f s\n", BUSY, (unsigned long long)periods[i],
 		       found, (double)cpu / 1e9);
 		assert_int_equal(seen.wrong, 0);
-		/* Half a period of deviation for each thread. Its first tick stands for a tick's
-		 * length, however soon it comes: threads that begin together may all begin right
-		 * before one. At its end the CPU time since the last tick that found it running
-		 * is lost: one tick when it has a CPU for itself, several when others want it,
-		 * too. */
+		/* Each thread deviates by half a period. Its first tick counts as a whole tick, however soon
+		 * it comes; threads that begin together may all begin right before a tick. At its end, the
+		 * CPU time since the last tick that hit it is lost: one tick if it has a CPU for itself,
+		 * several if it shares the CPU. */
 		double deviation = 0.5 * sqrt(BUSY) * (double)busy_period_ns / (double)cpu;
 		double gained = BUSY * (double)timer_tick_ns / (double)cpu;
 		double lost = BUSY * 8 * 4e6 / (double)cpu;

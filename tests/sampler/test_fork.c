@@ -41,7 +41,7 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	CHECK(sampler_thread() == thread && thread->id == sys_gettid());
 	CHECK(sampler_counter(SAMPLER_THREADS) == 1);
 	CHECK(sampler_counter(SAMPLER_TIMERS) == 2 && kernel_timers() <= 2);
-	/* The query goes on, and so do its samples, at once. */
+	/* The query and its samples continue immediately. */
 	CHECK(nesting_top(thread) && nesting_top(thread)->key.lo == parent_key.lo);
 	while (seen.samples[SAMPLE_CPU] == 0 || seen.samples[SAMPLE_REAL] == 0) {
 		burn(1000000);
@@ -61,7 +61,7 @@ static void in_child(struct thread *thread, struct query_key parent_key)
 	CHECK(ledger_read(LEDGER_LATE) == 0 && sampler_quiesce());
 	CHECK(ledger_read(LEDGER_STORED) == seen.samples[0] + seen.samples[1]);
 
-	/* Threads of its own find free slots. None goes on with random numbers of the parent's. */
+	/* New threads of the child find free slots. None of them continues the parent's random numbers. */
 	for (uint32_t i = 0; i < slots_count(); i++)
 		CHECK(slots_get(i) == thread || slots_get(i)->random == 0);
 	stop_working = 1;
@@ -89,8 +89,8 @@ static void test_busy_fork(void **state)
 		query_start(&runs[i], thread);
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &runs[i]), 0);
 	}
-	/* A thread that begins is inside of AddressSanitizer's allocator, which does not look after its locks
-	 * at a fork: a child that makes threads itself hung. */
+	/* A starting thread is inside AddressSanitizer's allocator, which does not handle its locks at a
+	 * fork. A child that started threads hung. */
 	while (__atomic_load_n(&working, __ATOMIC_ACQUIRE) < 3)
 		burn(100000);
 	for (int i = 0; i < 40; i++) {
@@ -109,7 +109,7 @@ static void test_busy_fork(void **state)
 		if (status != 0)
 			fail_msg("child %d: status %#x", i, (unsigned)status);
 		sampler_pop(thread);
-		/* Their random numbers have parted. */
+		/* Parent and child have different random numbers. */
 		assert_true(child_key->lo != 0);
 		for (int key = 0; key < 10; key++) {
 			query_start(&run, thread);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls the handler as a plain function, with simulated signals, and tests what is stored, where other
+ * Calls the handler as a plain function, with simulated signals. Tests which samples are stored, where other
  * signals go, and that the ledger adds up. No timer runs.
  */
 #include "common.h"
@@ -67,7 +67,7 @@ static void fire(struct thread *thread, enum timer_clock clock, int overrun)
 	send(&thread->timers[clock], SI_TIMER, overrun);
 }
 
-/* One counter of the ledger moved by one since `before`, and no other end did. */
+/* Since `before`, this counter of the ledger has grown by one, and no other outcome has. */
 static void assert_only(enum ledger_counter expected, const uint64_t before[LEDGER_COUNTERS])
 {
 	for (int i = LEDGER_STORED; i <= LEDGER_REENTERED; i++) {
@@ -112,13 +112,13 @@ static void test_stored(void **state)
 	assert_int_equal(run.counts.weights[SAMPLE_REAL], 7);
 	assert_int_equal(ledger_read(LEDGER_OVERRUNS) - before[LEDGER_OVERRUNS], 6);
 
-	fire(thread, TIMER_CPU, INT_MAX); /* the kernel's most */
+	fire(thread, TIMER_CPU, INT_MAX); /* the kernel's maximum */
 	drain(ring, &seen);
 	assert_int_equal(seen.newest.weight, 1u + (unsigned)INT_MAX);
 	assert_true(thread->timers[TIMER_CPU].armed);
 }
 
-/* A run publishes what it is with its first sample, once. */
+/* A run publishes its start record once, with its first sample. */
 static void test_start(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -130,7 +130,7 @@ static void test_start(void **state)
 
 	assert_true(text != MAP_FAILED);
 	munmap(text + 2 * page, page);
-	/* Nothing is published of a run that is not to be logged. */
+	/* A run that is not to be logged publishes nothing. */
 	run.text = "SELECT 1";
 	run.is_logged = false;
 	query_show(&run);
@@ -138,7 +138,7 @@ static void test_start(void **state)
 	query_hide(&run);
 	drain(ring, &seen);
 	assert_int_equal(seen.starts, 0);
-	/* A run that had samples before it was shown is published at once. */
+	/* A run that had samples before it was shown is published immediately. */
 	run.counts.start.realtime_ns = 123;
 	run.counts.start.thread_id = 4;
 	query_set_around(&run, (struct query_key){ 5, 6 }, (struct query_key){ 7, 8 });
@@ -159,7 +159,7 @@ static void test_start(void **state)
 	assert_int_equal(seen.start.run.initial.lo, 6);
 	assert_int_equal(seen.start.run.parent.hi, 7);
 
-	/* Another text, across two pages, as a statement's is when it was prepared. */
+	/* Another text, across two pages, as after the preparation of a statement. */
 	query_hide(&run);
 	run.text = text + page - 3;
 	strcpy(text + page - 3, "SELECT 2");
@@ -169,7 +169,8 @@ static void test_start(void **state)
 	assert_int_equal(seen.starts, 2);
 	assert_string_equal(seen.text, "SELECT 2");
 
-	/* More than a record has; up to where the memory ends; none at all. */
+	/* A text longer than a record may have, a text that ends where the memory ends, and an unmapped
+	 * text. */
 	const char *const starts[] = { text, text + 2 * page - 5, text + 2 * page };
 	const size_t sizes[] = { START_TEXT_MAX, 5, 0 };
 	memset(text, 'x', 2 * page);
@@ -189,7 +190,7 @@ static void test_start(void **state)
 	}
 	assert_int_equal(seen.starts, 5);
 
-	/* It fits the smallest ring, and comes later where the ring was full. */
+	/* The start record fits the smallest ring. If the ring was full, it comes later. */
 	run.counts.start.text = text;
 	run.counts.start.state = START_DUE;
 	thread->ring = tiny;
@@ -270,8 +271,8 @@ static void test_idle(void **state)
 	assert_only(LEDGER_IDLE, before);
 	assert_false(thread->timers[TIMER_REAL].armed);
 
-	/* The CPU timer goes on for a second of the thread's CPU time without a query, and for
-	 * two when it is armed again. */
+	/* Without a query, the CPU timer continues for a second of the thread's CPU time, and for two seconds
+	 * when it is armed again. */
 	for (int seconds = 1; seconds <= 2; seconds++) {
 		thread->timers[TIMER_CPU].armed = true;
 		for (int i = 0; i < 200 * seconds; i++) {
@@ -289,7 +290,7 @@ static void test_idle(void **state)
 		assert_false(thread->timers[TIMER_CPU].armed);
 	}
 
-	/* A query that takes no samples of this kind is no query. */
+	/* A query that takes no samples of this type does not count. */
 	running_thread();
 	thread->queries[0].period_ns[TIMER_REAL] = 0;
 	note(before);
@@ -305,11 +306,11 @@ static void test_idle(void **state)
 	note(before);
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_IDLE, before);
-	assert_false(thread->timers[TIMER_CPU].armed); /* at once */
+	assert_false(thread->timers[TIMER_CPU].armed); /* immediately */
 	sample_enable(true);
 }
 
-/* The host's steps are not hooked: the owner of the connection's mutex shows it. */
+/* The host's steps are not hooked. The owner of the connection's mutex shows whether the query runs. */
 static void test_mutex_owner(void **state)
 {
 	struct thread *thread = running_thread();
@@ -328,7 +329,7 @@ static void test_mutex_owner(void **state)
 	note(before);
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_IDLE, before);
-	/* No code would arm it again at the next step. */
+	/* The timer stays armed because no code would arm it at the next step. */
 	assert_true(thread->timers[TIMER_CPU].armed);
 	/* But a statement left open does not interrupt the host's sleeps for ever. */
 	int fired = 0;
@@ -336,14 +337,14 @@ static void test_mutex_owner(void **state)
 		fire(thread, TIMER_REAL, 0);
 		fire(thread, TIMER_CPU, 0);
 	}
-	assert_in_range(fired, 1000, 1002); /* a second of 1 ms */
+	assert_in_range(fired, 1000, 1002); /* a second at 1 ms */
 	assert_true(thread->timers[TIMER_CPU].armed);
 	cell = NULL; /* the connection is closed */
 	note(before);
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_IDLE, before);
 
-	/* The query around it runs then. */
+	/* Then the outer query runs. */
 	outer_run.key = (struct query_key){ 21, 22 };
 	thread->queries[1] = thread->queries[0];
 	thread->queries[0] = tag_of(&outer_run, 1000000, 0);
@@ -364,7 +365,7 @@ static void test_late(void **state)
 	send(&slots_get(thread->index + 1)->timers[TIMER_REAL], SI_TIMER, 0);
 	assert_only(LEDGER_LATE, before);
 
-	/* The thread has given its slot back. */
+	/* The thread has released its slot. */
 	thread_current = NULL;
 	note(before);
 	fire(thread, TIMER_CPU, 0);
@@ -421,7 +422,7 @@ static void test_foreign(void **state)
 	forward_set(&plain);
 	note(before);
 	send(NULL, SI_TKILL, 0);
-	send((void *)1, SI_TIMER, 0);                    /* a timer of the host's with any value */
+	send((void *)1, SI_TIMER, 0);                    /* a timer of the host, with any value */
 	send(&sampler_thread()->timers[0], SI_QUEUE, 0); /* ours, but not from a timer */
 	assert_int_equal(ledger_read(LEDGER_FOREIGN) - before[LEDGER_FOREIGN], 3);
 	assert_int_equal(plain_calls, 3);
@@ -434,7 +435,7 @@ static void test_foreign(void **state)
 	sigprocmask(SIG_SETMASK, &mask, NULL); /* sigreturn would have done it */
 }
 
-/* Two actions, each known by its mask, set in turns while another thread forwards. */
+/* Two actions, each identified by its mask, set alternately while another thread forwards. */
 #define FORWARDS 20000
 
 static bool stop_setting;
@@ -468,7 +469,7 @@ static void *keep_setting(void *context)
 	sigaddset(&first.sa_mask, SIGUSR1);
 	sigaddset(&second.sa_mask, SIGUSR2);
 	while (!__atomic_load_n(&stop_setting, __ATOMIC_ACQUIRE)) {
-		/* Three, so that no action has always the same place. */
+		/* Three, so that no action always has the same place. */
 		forward_set(&first);
 		forward_set(&second);
 		forward_set(&second);
@@ -553,8 +554,8 @@ static void test_reentered(void **state)
 	assert_true(sampler_quiesce());
 }
 
-/* A host's handler for a fault leaves ours by a long jump: the next sample is taken
- * as if it had returned. */
+/* The host's handler for a fault leaves the sampler's handler by longjmp(). The next sample is taken as if
+ * the sampler's handler had returned. */
 static void test_abandoned(void **state)
 {
 	struct thread *thread = running_thread();
@@ -569,7 +570,7 @@ static void test_abandoned(void **state)
 	fire(thread, TIMER_CPU, 0);
 	assert_only(LEDGER_STORED, before);
 	assert_int_equal(thread->handler.is_running, 0);
-	/* The signal that was left is nowhere in the ledger; put it where it belongs. */
+	/* The ledger lacks the abandoned signal, so the test counts it. */
 	thread_count(thread, LEDGER_REENTERED, 1);
 }
 
@@ -676,7 +677,7 @@ static void test_grid(void **state)
 #define CHANGES_BIN_NS 1000
 #define CHANGES_BINS 64
 
-/* Often another one before a timer with the one before has fired. */
+/* The stretch often changes before a timer with the previous stretch has fired. */
 static uint32_t stretch_at(uint64_t ns)
 {
 	static const uint32_t stretches[] = { 1, 40, 44, 51, 46, 80, 7, 1, 1, 3, 40, 36, 2, 1, 60, 64 };
@@ -684,7 +685,7 @@ static uint32_t stretch_at(uint64_t ns)
 	return stretches[ns / (4 * CHANGES_BIN_NS) % (sizeof(stretches) / sizeof(*stretches))];
 }
 
-/* One timer's signals, some late, and what they stand for, by the time of their points. */
+/* Adds up the time that one timer's signals represent, by the time of their points. Some signals are late. */
 static void simulate(uint64_t start, unsigned *seed, double *sums)
 {
 	struct thread_timer timer = { .period_ns = CHANGES_PERIOD_NS,
@@ -698,7 +699,7 @@ static void simulate(uint64_t start, unsigned *seed, double *sums)
 		uint64_t bin = (now - start - 1) / CHANGES_BIN_NS, late = (uint64_t)rand_r(seed) % 8 == 0;
 		uint32_t stretch = stretch_at(now - start), before = timer.stretch;
 		uint64_t periods = timer.repeats ? 1 : 0;
-		/* Within a bin: what is late counts where its points are. */
+		/* A late signal stays within its bin, because it counts where its points are. */
 		late = late && now + 150 - start <= (bin + 1) * CHANGES_BIN_NS ? 150 : 0;
 		if (timer.repeats)
 			periods += late / CHANGES_PERIOD_NS;
@@ -712,9 +713,9 @@ static void simulate(uint64_t start, unsigned *seed, double *sums)
 	}
 }
 
-/* Each ns counts once, in the mean of all phases, however the stretch changes: in each part of the time, and
- * until the end of each, as a thread may end anywhere. (What a change from every period on may move stays
- * within that period.) */
+/* On average over all phases, each ns counts once, however the stretch changes: in each bin, and until the
+ * end of each bin because a thread may end anywhere. (A change from a stretch of 1 may move time within a
+ * period.) */
 static void test_changes(void **state)
 {
 	const int rounds = 20000;
@@ -747,7 +748,7 @@ static void test_changes(void **state)
 	}
 }
 
-/* A signal that was on its way when the interval changed stands for nothing. */
+/* A signal that was in flight when the interval changed counts nothing. */
 static void test_stale(void **state)
 {
 	struct thread *thread = running_thread();
@@ -771,7 +772,7 @@ static void test_stale(void **state)
 	timer_stretch[TIMER_REAL] = TIMER_STRETCH_PARTS;
 }
 
-/* Neighbours have parts of a stretch by some of them having one period more. */
+/* Neighbouring threads share a fractional stretch: some of them have one period more. */
 static void test_parts(void **state)
 {
 	struct thread *made[32];
@@ -807,8 +808,7 @@ static void set_max_threads(const char *value)
 	                 QP_OK);
 }
 
-/* Threads that were not looked at yet count for the first interval of those that come behind them.
- */
+/* Threads that the budget has not checked yet count for the first interval of later threads. */
 static void test_first_stretch(void **state)
 {
 	const struct thread_timer *timer = &running_thread()->timers[TIMER_REAL];
@@ -821,7 +821,7 @@ static void test_first_stretch(void **state)
 	set_max_threads("0");
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 64), 1);
 	set_max_threads("1");
-	/* In steps of a 16th of an octave, and bounded. */
+	/* The stretch has steps of a 16th of an octave, and a maximum. */
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1000001), TIMER_STRETCH_MAX);
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1000), 1024);
 	set_max_threads("DEFAULT");

@@ -26,7 +26,7 @@ static int set_up(void **state)
 	return ring == NULL || sampler_init(ring) != 0;
 }
 
-/* The one run that is shown now; fails when there is another. */
+/* Finds the only run that is shown now; fails if there is another. */
 static bool find_only(struct query_view *view)
 {
 	struct query_view more;
@@ -73,8 +73,8 @@ static void test_shown_and_hidden(void **state)
 	assert_false(find_only(&view));
 }
 
-/* A run is seen under its own key alone, and not once it is hidden; the start that its first sample
- * tells names it, also after it has moved. */
+/* A run is found only under its own key, and not after it is hidden. The start record of its first sample
+ * names the run, also after the run has moved. */
 static void test_one_run(void **state)
 {
 	static struct query_run run, moved;
@@ -105,7 +105,7 @@ static void test_one_run(void **state)
 	query_hide(&moved);
 }
 
-/* A run that was left behind with a text that is no more, or is another's. */
+/* An abandoned run whose text was freed, or overwritten. */
 static void test_text_that_went(void **state)
 {
 	static struct query_run run;
@@ -148,9 +148,8 @@ static void test_text_that_went(void **state)
 
 static bool stop;
 
-/* Runs begin and end as fast as they can, in one place; their texts say whether a view
- * is made of two of them: all are the number of rows, and the next text is written over
- * the one before. */
+/* Runs begin and end in one place, as fast as they can. Their texts show whether a view mixes two of them:
+ * each text is the number of rows, and is overwritten after its run. */
 static void *run_many(void *context)
 {
 	struct query_run *mine = context;
@@ -197,7 +196,7 @@ static void test_while_they_run(void **state)
 	printf("%llu whole views of runs on %d threads\n", (unsigned long long)seen, RUNNERS);
 }
 
-/* Killed at a system call that copies memory: texts are seen all the same. */
+/* A filter kills the process at the system call that copies memory. Texts are seen all the same. */
 static void test_filtered(void **state)
 {
 	static struct query_run run;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what a thread works for outside calls: its open runs, newest first, and its open transactions. Never
- * those of another thread, of the slot's previous thread, or ended ones.
+ * Finds the open runs, newest first, and the open transactions for which a thread works outside calls. Never
+ * finds ended ones, or those of another thread or of the slot's previous thread.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void leave(struct left *run, uint64_t number)
 	thread.queries[0] = run->tag;
 }
 
-/* The number of the run that is found, 0: none. */
+/* Returns the number of the found run, or 0. */
 static uint64_t found(void)
 {
 	struct outside_work work;
@@ -60,7 +60,7 @@ static void test_newest_run(void **state)
 		leave(&runs[i], i + 1);
 		assert_int_equal(found(), i + 1);
 	}
-	/* They end, the newest first; the oldest has had no place left. */
+	/* The runs end, newest first. The oldest had lost its place. */
 	for (uint64_t i = OUTSIDE_RUNS + 1; i > 0; i--) {
 		runs[i].open.shown = 0;
 		assert_int_equal(found(), i > 1 ? i : 0);
@@ -80,7 +80,7 @@ static void test_not_open(void **state)
 	outside_is_on = false;
 	assert_int_equal(found(), 0);
 	outside_is_on = true;
-	run.counts.slot = &other; /* which stepped it last */
+	run.counts.slot = &other; /* another thread stepped it last */
 	assert_int_equal(found(), 0);
 	run.counts.slot = &thread;
 	run.open.key.lo++; /* the statement's next run */
@@ -115,7 +115,7 @@ static void test_transactions(void **state)
 	assert_int_equal(transaction(), 3);
 	of[2].number = 0;
 	assert_int_equal(transaction(), 2);
-	outside_enter_transaction(&other, &of[1]); /* which has the connection now */
+	outside_enter_transaction(&other, &of[1]); /* another thread now uses the connection */
 	assert_int_equal(transaction(), 1);
 	leave(&run, 7);
 	assert_true(outside_find(&thread, &work));

@@ -59,8 +59,8 @@ static uint64_t time_left(const struct thread_timer *timer)
 	return (uint64_t)left.it_value.tv_sec * NS_PER_S + (uint64_t)left.it_value.tv_nsec;
 }
 
-/* The kernel's next expiry is a point of the grid: between two looks at the clock
- * and at what is left there must be one. */
+/* Whether the kernel's next expiry is a point of the grid. It lies between the times that two readings of the
+ * clock give, so a point must be there. */
 static bool is_on_grid(const struct thread_timer *timer)
 {
 	uint64_t from = clock_ns(CLOCK_MONOTONIC), left = time_left(timer);
@@ -91,7 +91,7 @@ static void phase_is_kept(void)
 		pause_for((uint64_t)i * 7000000);
 	}
 	CHECK(ledger_read(LEDGER_IDLE) == 12);
-	/* Another period is another grid. */
+	/* Another period has another grid. */
 	push(thread, 0, period + 1);
 	CHECK(timer->grid_ns != grid && is_on_grid(timer));
 }
@@ -116,8 +116,8 @@ static void idle_thread(void)
 		}
 		burn_for_samples(4);
 		sampler_pop(thread);
-		/* In real time one signal; by the CPU clock no more than periods of that time, and
-		 * twice as many the next time. */
+		/* The timer of wall time sends one signal. The CPU timer sends at most one for each period of
+		 * IDLE_MS, and of twice as long the next time. */
 		uint64_t signals = ledger_read(LEDGER_SIGNALS), cpu = cpu_now();
 		while (thread->timers[TIMER_REAL].armed)
 			burn(1000000);
@@ -142,8 +142,7 @@ static void test_idle_thread(void **state)
 	assert_int_equal(status_of(idle_thread), 0);
 }
 
-/* Threads' phases are uniform in (0, period]: their mean is a half, with a standard
- * deviation of 1 / sqrt(12 n). */
+/* Threads' phases are uniform in (0, period], with mean 1 / 2 and standard deviation 1 / sqrt(12 n). */
 #define PHASES 400
 
 static double phase_sum;
@@ -183,8 +182,7 @@ static void test_phases(void **state)
 	assert_int_equal(status_of(phases), 0);
 }
 
-/* A thread that is about to wait is left alone from then on, and the grid is the same
- * afterwards. */
+/* A thread that is about to wait gets no more signals, and has the same grid afterwards. */
 static void rest(void)
 {
 	begin();
@@ -201,7 +199,7 @@ static void rest(void)
 	CHECK(ledger_read(LEDGER_SIGNALS) == signals);
 	push(thread, 0, 1000000);
 	CHECK(timer->armed && timer->grid_ns == grid);
-	/* A signal ends a sleep early, but not where the thread gets no processor until its end. */
+	/* A signal ends a sleep early, unless the thread gets no processor until the sleep's end. */
 	while (ledger_read(LEDGER_SIGNALS) == signals)
 		nanosleep(&time, NULL);
 	sampler_pop(thread);
@@ -243,10 +241,10 @@ static void nesting(void)
 			CHECK(nesting_top(thread)->counts == &runs[innermost].counts &&
 			      timer->period_ns == 1000000 + (uint64_t)innermost);
 	}
-	sampler_pop(thread); /* once too often: nothing */
+	sampler_pop(thread); /* one pop too many is ignored */
 	CHECK(thread->nesting == 0);
 
-	/* A query without samples inside one with them. */
+	/* A query without samples inside a query with samples. */
 	push(thread, 1000000, 0);
 	struct query_tag none = tag_of(&runs[1], 0, 0);
 	sampler_push(thread, &none);
@@ -370,7 +368,7 @@ static void queries(void)
 	cpu = cpu_now() - cpu;
 	struct query_record *record = newest_query();
 	CHECK(record->query.hi == run.key.hi && record->initial.lo == run.key.lo);
-	/* The beginning is an estimate, good to CPU_CLOCK_VALID_NS. */
+	/* The CPU clock at the start is an estimate, accurate to CPU_CLOCK_VALID_NS. */
 	CHECK(record->cpu_time_ns >= 20000000 - 2 * CPU_CLOCK_VALID_NS &&
 	      record->cpu_time_ns <= cpu + 1000000);
 	CHECK(record->duration_ns >= 20000000 && record->result_rows == 8);
@@ -380,7 +378,7 @@ static void queries(void)
 	      record->exception_size == 6);
 	CHECK(memcmp(record->text, "mineselect 1/tmp/xlocked", 24) == 0);
 
-	/* A text longer than a record may be: cut, and not inside a character. */
+	/* A text longer than a record may be is cut, but not inside a character. */
 	size_t size = 1 << 21;
 	char *longest = malloc(size + 1);
 	for (size_t i = 0; i < size; i += 2)
@@ -403,7 +401,7 @@ static void test_queries(void **state)
 
 /* --- a stack without a limit ------------------------------------------------------------ */
 
-/* The memory that malloc() takes from now on lies where the C library says the stack may grow to. */
+/* From now on, malloc() uses memory to which the stack may grow, according to the C library. */
 static void unlimited_stack(void)
 {
 	begin();

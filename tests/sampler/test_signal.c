@@ -45,8 +45,8 @@ static void host_handler(int number, siginfo_t *info, void *context)
 	host_calls++;
 }
 
-/* All signals have handlers of the host's: one is shared, and the host's handler
- * still gets what is sent to it, with the mask that it has set. */
+/* All signals have handlers of the host. The sampler shares one of them, and the host's handler still gets
+ * its signals, with the mask that the host set. */
 static void signal_is_shared(void)
 {
 	struct sigaction host = { .sa_flags = SA_SIGINFO };
@@ -75,8 +75,8 @@ static void signal_is_shared(void)
 	CHECK(host_calls == 3);
 }
 
-/* The host sets our signal after us, and no hook reports it: samples go on, with another
- * signal when it has a handler, and what it set is obeyed. */
+/* The host changes the action of the sampler's signal, and no hook reports it. Samples continue, with another
+ * signal if the host set a handler. The host's action takes effect. */
 static void signal_is_kept(void)
 {
 	struct sigaction host = { .sa_flags = SA_SIGINFO };
@@ -139,7 +139,7 @@ static void blocked_thread(void)
 	CHECK(ledger_read(LEDGER_SIGNALS) == 0);
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	CHECK(sigismember(&mask, sampler_signal()) == 1);
-	/* The signal that has been waiting finds no query. */
+	/* The pending signal finds no query. */
 	pthread_sigmask(SIG_UNBLOCK, &all, NULL);
 	CHECK(stored() == 0);
 	assert_ledger();
@@ -183,10 +183,10 @@ static void wait_for_cancel(void)
 	__atomic_store_n(&is_inside, true, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&is_cancelled, __ATOMIC_ACQUIRE))
 		;
-	sched_yield(); /* what is pending and not blocked comes before it returns */
+	sched_yield(); /* pending signals arrive before it returns */
 }
 
-/* As inside of read() and its like, where a cancellation takes effect at any instruction. */
+/* As inside read() and similar calls, in which a cancellation takes effect at any instruction. */
 static void *wait_in_query(void *context)
 {
 	push(sampler_thread(), 0, 1000000);
@@ -197,7 +197,7 @@ static void *wait_in_query(void *context)
 	return context;
 }
 
-/* The handler ends first: nothing is reserved and never committed. */
+/* The handler ends before the thread, so every reserved record is committed. */
 static void cancelled_in_handler(void)
 {
 	pthread_t thread;

@@ -15,8 +15,8 @@
 
 #define RING_BYTES 65536
 #define ALL_TIME_MS 20000 /* for threads that will respond, on however slow a machine */
-/* TSan keeps signals back from threads that wait for a lock, as a second requester does: nobody
- * waits long for those, and a worker that had no processor meanwhile is sent another request. */
+/* TSan delays the signals of threads that wait for a lock, as a second requester does. So nobody waits long
+ * for them, and a worker that had no processor meanwhile gets another request. */
 #define BESIDE_ANOTHER_MS (UNDER_TSAN ? 100 : ALL_TIME_MS)
 #define TIMES(count) (UNDER_TSAN ? (count) / 20 : (count))
 
@@ -31,7 +31,7 @@ static int set_up(void **state)
 	return ring == NULL || sampler_init(ring) != 0 || sampler_thread() == NULL;
 }
 
-/* --- what came ------------------------------------------------------------------------- */
+/* --- responses ------------------------------------------------------------------------- */
 
 struct responses {
 	uint32_t count, empty;
@@ -59,7 +59,7 @@ static struct responses request_stacks(uint64_t timeout_ms)
 	return responses;
 }
 
-/* NULL: no response has that thread. */
+/* Returns NULL if no response is from the thread. */
 static const struct thread_stack *find(const struct responses *responses, uint32_t id)
 {
 	for (uint32_t i = 0; i < responses->count; i++) {
@@ -72,13 +72,13 @@ static const struct thread_stack *find(const struct responses *responses, uint32
 /* --- threads that respond --------------------------------------------------------------- */
 
 struct worker {
-	struct query_run *run; /* NULL: none runs */
+	struct query_run *run; /* NULL: no query runs */
 	enum { NOTHING, THE_SIGNAL, ALL_SIGNALS } blocks;
 	pthread_t thread;
 	uint32_t id; /* once it is ready */
 };
 
-/* No periods: nothing but requests makes signals. */
+/* There are no periods, so only requests send signals. */
 static void *work(void *context)
 {
 	struct worker *worker = context;
@@ -102,7 +102,7 @@ static void *work(void *context)
 	__atomic_store_n(&worker->id, thread->id, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
 		pause_for(100000);
-	if (errno != ENOTTY) /* pause_for() leaves it alone */
+	if (errno != ENOTTY) /* pause_for() does not change it */
 		abort();
 	if (worker->run)
 		sampler_pop(thread);
@@ -171,7 +171,7 @@ static void test_all_respond(void **state)
 	assert_all(&responses, workers);
 	assert_int_equal(find(&responses, thread_current->id)->query.lo, 0);
 	assert_int_equal(ledger_read(LEDGER_STACKS) - before, WORKERS + 1);
-	/* Each request anew, with one signal. */
+	/* Each request takes new stacks, with one signal for each thread. */
 	fake_depth = 9;
 	responses = request_stacks(ALL_TIME_MS);
 	assert_all(&responses, workers);
@@ -242,7 +242,7 @@ static void test_blocked(void **state)
 	end(workers, 3);
 }
 
-/* A thread that is in the handler for longer than anyone waits. */
+/* A thread that stays in the handler for longer than the requester waits. */
 static uint32_t late_id;
 static bool is_inside, may_leave;
 
@@ -269,7 +269,7 @@ static void test_late_response(void **state)
 	while (!__atomic_load_n(&is_inside, __ATOMIC_ACQUIRE))
 		pause_for(100000); /* the signal may have come later than that */
 	assert_int_equal(find(&responses, late_id)->depth, 0);
-	responses = request_stacks(20); /* the second signal waits behind the handler */
+	responses = request_stacks(20); /* the second signal is pending */
 	assert_int_equal(find(&responses, late_id)->depth, 0);
 	fake_depth = 7;
 	__atomic_store_n(&may_leave, true, __ATOMIC_RELEASE);
@@ -316,7 +316,7 @@ static void test_dying_threads(void **state)
 	(void)state;
 	stop = false;
 	assert_int_equal(pthread_create(&breeder, NULL, breed, NULL), 0);
-	/* Under TSan nearly all of them respond as they end, and are no row. */
+	/* Under TSan nearly all threads respond while they end, and have no row. */
 	while (rows + ledger_read(LEDGER_LATE) - late < TIMES(300)) {
 		struct responses responses = request_stacks(ALL_TIME_MS);
 		assert_int_equal(find(&responses, thread_current->id)->depth, 5);
@@ -357,8 +357,8 @@ static void test_fork_meanwhile(void **state)
 	pthread_t forker;
 
 	(void)state;
-	/* AddressSanitizer does not take its allocator's locks at fork: a child could wait for
-	 * one for ever. Seen once in some thirty runs. */
+	/* AddressSanitizer does not take its allocator's locks at fork(), so a child could wait for a lock
+	 * for ever. Seen once in some thirty runs. */
 #ifdef __SANITIZE_ADDRESS__
 	skip();
 #endif
@@ -374,7 +374,7 @@ static void test_fork_meanwhile(void **state)
 
 /* --- exec --------------------------------------------------------------------------------- */
 
-/* The new program has no handler: a request that is left would be its end. */
+/* The new program has no handler, so a pending request would kill it. */
 static void test_exec(void **state)
 {
 	int status;

@@ -114,7 +114,7 @@ static void test_take(void **state)
 	assert_int_equal(ledger_read(LEDGER_TAKEN), seen.taken);
 	assert_int_equal(seen.weights, run.counts.weights[SAMPLE_CPU] + run.counts.weights[SAMPLE_REAL]);
 	assert_int_equal(ledger_read(LEDGER_REENTERED), 0);
-	/* Real time is counted in full, but for what is on its way at the end. */
+	/* Wall time is counted in full, except for signals in flight at the end. */
 	assert_true(run.counts.weights[SAMPLE_REAL] + 10 > wall / 1000000);
 	assert_true(ledger_read(LEDGER_IDLE) - idle < 10);
 	assert_ledger();

@@ -17,7 +17,7 @@ static struct ring *ring;
 static struct query_run run;
 static struct drained seen;
 
-/* A thread goes on with the random numbers of the one that had its slot before. */
+/* Counts seeds. A thread continues the random numbers of the thread that had its slot before. */
 static uint64_t seeds;
 
 ssize_t getrandom(void *buffer, size_t size, unsigned flags)
@@ -45,7 +45,7 @@ static void assert_nothing_left(void)
 	assert_ledger();
 }
 
-/* --- a thousand ------------------------------------------------------------------------ */
+/* --- a thousand threads ---------------------------------------------------------------- */
 
 #define THREADS 1000
 #define AT_ONCE 20
@@ -85,7 +85,7 @@ static void test_thousand(void **state)
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.threads + ledger_read(LEDGER_DROPPED) >= THREADS, 1);
 	assert_true(seen.samples[SAMPLE_CPU] + seen.samples[SAMPLE_REAL] > THREADS / 2);
-	/* Theirs and this thread's: a slot is made only while all others are taken. */
+	/* Their slots and this thread's: a slot is made only if all others are taken. */
 	assert_in_range(sampler_counter(SAMPLER_SLOTS), 1, AT_ONCE + 1);
 	assert_int_equal(seeds, sampler_counter(SAMPLER_SLOTS));
 	assert_nothing_left();
@@ -120,7 +120,7 @@ static void *end_bare(void *context)
 static pthread_key_t late_key;
 static int late_queries;
 
-/* In each round of destructors. */
+/* Runs in each round of destructors. */
 static void query_late(void *value)
 {
 	struct query_tag tag = tag_of(&run, 1000000, 1000000);
@@ -168,16 +168,16 @@ static void test_ends(void **state)
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 	for (int i = 0; i < 20; i++)
 		run_thread(end_bare);
-	assert_in_range(sampler_counter(SAMPLER_THREADS), 1, 20); /* new threads look for them, too */
+	assert_in_range(sampler_counter(SAMPLER_THREADS), 1, 20); /* new threads reap, too */
 	assert_nothing_left();
 #else
 	(void)end_bare;
 #endif
 
-	if (UNDER_TSAN) /* it has left the thread before the last destructors run */
+	if (UNDER_TSAN) /* TSan leaves a thread before its last destructors */
 		return;
-	/* Destructors run in the order of their keys' numbers: first before the sampler's, and then after it.
-	 */
+	/* Destructors run in the order of their keys' numbers. The first run is before the sampler's, the
+	 * second after it. */
 	assert_int_equal(pthread_key_create(&late_key, query_late), 0);
 	for (int i = 0; i < 20; i++)
 		run_thread(end_late);
@@ -226,7 +226,7 @@ static void *be_named(void *context)
 	assert_string_equal(newest_name, "first name");
 	assert_in_range((uintptr_t)&local, thread->stack.start, thread->stack.end - 1);
 	prctl(PR_SET_NAME, "second, 15 char");
-	/* Written by a query that comes behind a signal, a second later at the latest. */
+	/* A query after a signal writes the new name, within a second. */
 	do {
 		sampler_push(thread, &tag);
 		burn(2000000);
@@ -254,7 +254,7 @@ static void test_names(void **state)
 	assert_nothing_left();
 }
 
-/* --- the budget beside them -------------------------------------------------------------- */
+/* --- the budget and threads -------------------------------------------------------------- */
 
 #define LIVING 4
 #define LOOKS_NS (3 * BUDGET_CHECK_NS)
@@ -266,7 +266,7 @@ static void *live_on(void *context)
 	return NULL;
 }
 
-/* ThreadSanitizer sees what the look at the budget and a thread do to a timer at once. */
+/* ThreadSanitizer checks that the budget and a thread may use a timer at the same time. */
 static void test_budget(void **state)
 {
 	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + LOOKS_NS;
