@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A function of its own, whatever the compiler finds out about it. */
+/* Keeps a function separate, whatever the compiler derives from its code. */
 #ifdef __clang__
 #define ARCHIVED_KEEP __attribute__((noinline))
 #else

@@ -10,7 +10,7 @@
 
 #include "archived.h"
 
-/* Twins: the same code, which only their callers distinguish. */
+/* Twins have the same code; only their callers distinguish them. */
 ARCHIVED_KEEP static int twin_left(const char *text)
 {
 	return (int)strlen(text) + 1;
@@ -21,7 +21,7 @@ ARCHIVED_KEEP static int twin_right(const char *text)
 	return (int)strlen(text) + 1;
 }
 
-/* Nothing calls these by name: a table does. */
+/* These functions are called only through a table. */
 static int method_open(struct archived *item, int value)
 {
 	item->value = value;
@@ -44,7 +44,7 @@ static int method_close(struct archived *item, int value)
 
 static const struct archived_methods methods = { method_open, method_add, method_close };
 
-/* Uses exported data: through the offset table in the shared object only. */
+/* Uses exported data, through the offset table only in the shared object. */
 ARCHIVED_KEEP static int count_known(const unsigned char *text)
 {
 	int count = 0;
@@ -71,8 +71,7 @@ ARCHIVED_KEEP static uint32_t scale_by_eleven(uint32_t value, const char *text)
 #define SCALE scale_by_eleven
 #endif
 
-/* Too short to prove anything, and no function's callee but through a pointer that the
- * caller gets. */
+/* Too short to prove anything, and called only through the pointer that archived_callback() returns. */
 static int short_one(int value)
 {
 	return value;

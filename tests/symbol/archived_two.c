@@ -21,7 +21,7 @@ ARCHIVED_KEEP static int add_to_state(int value)
 	return state;
 }
 
-/* The deeper ones are named only by static functions. */
+/* Only a static function calls this one. */
 ARCHIVED_KEEP static int inner_step(struct archived *item)
 {
 	char buffer[64];

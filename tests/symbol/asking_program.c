@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells the name and line of fixture_static in fixtures, for test_debuginfod.py.
+ * Prints the name and line of fixture_static in fixtures, for test_debuginfod.py.
  *
  *   asking_program [FIXTURE[=BUILD_ID] | forget | fork]...
  *
- * One line a question, and at last which library was loaded for the network. `forget`
- * drops the cache of names, and what elfutils' client remembers of bare.so; `fork` asks for bare.so on
- * another thread, forks while that waits for the server, and the child asks for something else: "fine" when
- * it got it.
+ * Prints one line for each question, and then the library that was loaded for the network. `forget` drops
+ * the cache of names, and the memory of elfutils' client about bare.so. `fork` asks for bare.so on another
+ * thread, and forks while that thread waits for the server. The child asks for something else; the line is
+ * "fine" if it got an answer.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@
 static char path[4096], build_id[64];
 static uint64_t static_function;
 
-/* Every address is one of the fixture in question. */
+/* Every address is in the fixture in question. */
 static const struct module *locate(const struct address_space *space, uint64_t address)
 {
 	static const struct module module = { .path = path, .build_id = build_id };
@@ -86,8 +86,8 @@ static void *fetch(void *object)
 	return NULL;
 }
 
-/* Whether the thread waits for the server: it is in poll(). Before that, while it loads the client, a
- * fork() may find it in malloc(), and the sanitizers' allocators leave their locks taken in the child. */
+/* Whether the thread waits for the server, in poll(). Earlier, while it loads the client, a fork() may find
+ * it in malloc(), and the sanitizers' allocators keep their locks taken in the child. */
 static bool is_waiting(void)
 {
 	struct symbol_object full = { .path = FIXTURES "/full.so", .build_id = "a1b2c3d4e5f60718" };
@@ -123,7 +123,7 @@ static void ask_and_fork(void)
 		alarm(300);
 		const char *file;
 		int line;
-		symbol_fetch(&bare); /* waits for no server that is not there */
+		symbol_fetch(&bare); /* must not wait for the server */
 		_exit(symbol_line(&full, static_function, &file, &line) ? 0 : 1);
 	}
 	locks_after_fork_in_parent();
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 		} else if (strcmp(argv[i], "fork") == 0) {
 			ask_and_fork();
 		} else {
-			/* Its debug file is here. */
+			/* The debug file of stripped.so is local. */
 			symbol_set_debug_path(strncmp(argv[i], "stripped", 8) == 0 ? FIXTURES "/debug"
 			                                                           : FIXTURES "/nowhere");
 			ask_for(argv[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose main is not its only function: neither may get the other's name.
+ * A program with another function than main. Neither may get the other function's name.
  */
 #include <stdio.h>
 

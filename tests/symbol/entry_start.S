@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts that look like the C run-time's but prove nothing. The name of the macro
- * says what is wrong with each. */
+/* Start code like the C run-time's. With ENTRY_CALLS_ANOTHER or ENTRY_UNKNOWN_INSTRUCTION it proves
+ * nothing. */
 	.text
 	.globl _start
 	.type _start, @function

@@ -30,7 +30,7 @@ static int fixture_static(int value)
 }
 enum { STATIC_LINE = __LINE__ - 4 };
 
-/* Gives the library a stub for a function of another one. */
+/* Gives the library a stub for a function of another library. */
 int fixture_calls_out(void)
 {
 	return (int)getppid() + fixture_visit(fixture_static, 1);

@@ -17,7 +17,7 @@
 #include "symbol/elf_image.h"
 #include "symbol/symbol.h"
 
-/* A space with two modules: the fixture at BASE, and one that has no file. */
+/* A space with two modules: the fixture at BASE, and a module without a file at GONE. */
 #define BASE UINT64_C(0x7f0000000000)
 #define GONE UINT64_C(0x7e0000000000)
 #define MODULE_BYTES UINT64_C(0x100000)
@@ -45,7 +45,7 @@ static const struct module *locate(const struct address_space *space, uint64_t a
 
 static const struct address_space space = { .locate = locate };
 
-/* The address of a symbol, found without the code that is tested here. */
+/* Returns the address of a symbol, without the code under test. */
 static uint64_t find_symbol(const char *wanted)
 {
 	struct elf_image image;
@@ -116,8 +116,8 @@ static void test_nowhere(void **state)
 	expect(address_text(&space, 0x1234), "0x1234");
 }
 
-/* A space of its own, in use beside the other: nothing is in a module, and the file has
- * frames of one address. */
+/* Another space, used at the same time. No address is in a module, and the space's file has the frames of one
+ * address. */
 struct recalling {
 	struct address_space space;
 	uint64_t known;
@@ -164,7 +164,7 @@ static void test_spaces_side_by_side(void **state)
 	expect(address_symbol(&space, 0x2000), NULL);
 }
 
-/* A file with names only is completed by the object, where that has lines. */
+/* If the file has only names, the frames come from the object if it has lines. */
 static void test_the_better_frames_are_taken(void **state)
 {
 	uint64_t walk = BASE + find_symbol("_ZN7fixture5Thing4walkEPKci");
@@ -177,7 +177,7 @@ static void test_the_better_frames_are_taken(void **state)
 	file.has_lines = true;
 	assert_int_equal(address_frames(&file.space, walk, frames, SYMBOL_FRAMES_MAX), 2);
 	assert_string_equal(frames[0].function, "inlined");
-	/* The file has names alone, and the object is gone. */
+	/* The file has only names, and the object is gone. */
 	file = (struct recalling){ { locate, recall, NULL }, GONE + 4, false };
 	assert_int_equal(address_frames(&file.space, GONE + 4, frames, SYMBOL_FRAMES_MAX), 2);
 	assert_string_equal(frames[1].function, "whole");

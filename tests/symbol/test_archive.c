@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names from archives: right ones, and none where nothing is proven.
+ * Names from archives: correct names, and no name without proof.
  *
- * Three kinds of evidence: a small library whose truth is its own unstripped form;
- * Debian's libsqlite3, where exported functions of which the names are hidden play
- * static ones; and files with damage, which must cost names and nothing else.
+ * Three kinds of evidence: a small library, compared with its unstripped form; Debian's libsqlite3, in which
+ * exported functions with hidden names act as static functions; and damaged files, which may cost names and
+ * nothing else.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 #define SQLITE_LIBRARY "/usr/lib/x86_64-linux-gnu/libsqlite3.so.0"
 #define SQLITE_ARCHIVE "/usr/lib/x86_64-linux-gnu/libsqlite3.a"
 
-/* --- the library whose truth is known ------------------------------------------------ */
+/* --- the library with known functions ------------------------------------------------ */
 
 static struct symbol_object object_at(const char *path, char build_id[BUILD_ID_TEXT])
 {
@@ -37,8 +37,8 @@ static struct symbol_object object_at(const char *path, char build_id[BUILD_ID_T
 	return (struct symbol_object){ .path = path, .build_id = build_id };
 }
 
-/* The static functions of full.so, and how many of them `path` names. Fails when it
- * names one differently. */
+/* Counts the static functions of full.so; returns how many of them `path` names. Fails if it names one
+ * differently. */
 static unsigned count_names(const char *path, unsigned *functions)
 {
 	struct elf_image image;
@@ -91,7 +91,7 @@ static void test_no_wrong_names_from_another_version(void **state)
 	(void)state;
 	unsigned functions, named = count_names(ARCHIVES "/other/libarchived.so", &functions);
 	print_message("%u of %u static functions named\n", named, functions);
-	/* Those that changed have other names there. */
+	/* Changed functions have other names in that version. */
 	assert_true(named <= functions - 2);
 }
 
@@ -145,8 +145,8 @@ static void open_sqlite(struct sides *sides)
 	}
 }
 
-/* Whether the object's function jumps to the address or calls it: looked for in its
- * bytes, without the decoder under test. */
+/* Whether the object's function jumps to the address or calls it. Searches its bytes, without the decoder
+ * under test. */
 static bool goes_to(const struct code_side *side, const char *name, uint64_t address)
 {
 	const struct code_symbol *symbol = side_global(side, name);
@@ -189,7 +189,7 @@ static void test_sqlite(void **state)
 	close_sides(&sides);
 }
 
-/* Takes the names of a random third of the exported functions away. */
+/* Removes the names of a random third of the exported functions. */
 static unsigned hide_names(struct code_side *side, const char **truth)
 {
 	unsigned hidden = 0;
@@ -229,7 +229,8 @@ static void test_hidden_exports_get_their_own_names(void **state)
 			const char *name = sides.archive.functions.items[i].name,
 				   *is = truth[sides.matches[i]];
 			bool is_global = sides.archive.functions.items[i].is_exported;
-			/* A static function has no truth, and must not get a global one's name. */
+			/* The true name of a static function is unknown, but it is not the name of a global
+			 * function. */
 			if (is ? strcmp(is, name) == 0 : !is_global) {
 				right += is != NULL;
 			} else {
@@ -245,7 +246,7 @@ static void test_hidden_exports_get_their_own_names(void **state)
 	}
 }
 
-/* A function of the archive whose code was changed must not give its name away. */
+/* A function of the archive whose code was changed must not name any function. */
 static void test_changed_functions_name_nothing(void **state)
 {
 	(void)state;
@@ -262,8 +263,8 @@ static void test_changed_functions_name_nothing(void **state)
 		struct code_instruction instruction;
 		if (function->is_exported || rand() % 3 != 0)
 			continue;
-		/* The last byte of some instruction that names no place: a constant, an
-		 * offset, or the operand. */
+		/* Finds the last byte of an instruction without an address: a constant, an offset, or the
+		 * operand. */
 		for (unsigned steps = 2 + (unsigned)rand() % 30; at < size && steps > 0; steps--) {
 			if (!code_decode(bytes + at, size - at, &instruction))
 				break;
@@ -319,7 +320,6 @@ static void save_damaged(const char *path, const struct content *content)
 	assert_non_null(bytes);
 	memcpy(bytes, content->bytes, content->size);
 	size_t size = rand() % 4 ? content->size : (size_t)rand() % content->size;
-	/* Most of it in the tables; the head of the archive is spared now and then. */
 	for (int i = rand() % 40; i > 0; i--)
 		bytes[(size_t)rand() % content->size] = (unsigned char)(rand() % 3 ? rand() : 0xff);
 	FILE *file = fopen(path, "wb");

@@ -65,7 +65,7 @@ class Debuginfod(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def ask(self, *questions, servers="", **environment):
-        """The program's lines: one a question, then what it has loaded."""
+        """Returns the program's answers, and whether it loaded libdebuginfod."""
         environment = {"PATH": os.environ["PATH"], "DEBUGINFOD_CACHE_PATH": self.folder + "/cache",
                        "HOME": self.folder, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", ""), **environment}
         if servers:
@@ -117,13 +117,13 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(server.asked, [f"/buildid/{BUILD_ID}/debuginfo"])
 
     def test_another_file(self):
-        """A server that gives the file of another build."""
+        """The server sends the file of another build."""
         server = self.serve({BUILD_ID: "other.so"})
         answers, _ = self.ask("bare.so", servers=server.url)
         self.assertEqual(answers, ["- -"])
 
     def test_no_answer(self):
-        """One attempt, of the time that is allowed; then no server gets a further request."""
+        """One attempt takes the allowed time; then no server gets a further request."""
         server = self.serve({BUILD_ID: self.DEBUG}, is_deaf=True)
         start = time.monotonic()
         answers, _ = self.ask("bare.so", "forget", "bare.so", f"bare.so={OTHER}", servers=server.url,
@@ -142,7 +142,7 @@ class Debuginfod(unittest.TestCase):
         self.assertEqual(answers, ["- -"])
 
     def test_fork_while_fetching(self):
-        """Others go on meanwhile, and a child is not stuck."""
+        """Other threads continue meanwhile, and a child does not hang."""
         server = self.serve({BUILD_ID: self.DEBUG}, is_deaf=True)
         answers, _ = self.ask("fork", "bare.so", servers=server.url, DEBUGINFOD_TIMEOUT="2")
         self.assertEqual(answers, ["fine", "- -"])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangled names of C++ and Rust; and texts that are not mangled names, or are meant to do harm.
+ * Demangled names of C++ and Rust. Also texts that are not mangled names, or that are malicious.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void test_demangle(void **state)
 	free(symbol_demangle(deep));
 }
 
-/* A number as the two schemes write it: 0 is nothing, 1 the first digit. */
+/* Writes a number as the two schemes do: 0 is empty, and 1 is the first digit. */
 static char *write_number(char *to, unsigned number, unsigned base, const char *digits)
 {
 	if (number > base)
@@ -63,7 +63,7 @@ static char *write_number(char *to, unsigned number, unsigned base, const char *
 	return to;
 }
 
-/* A function whose parameters are templates, each with the one before as its two arguments. */
+/* A function whose parameters are templates, each with the previous one as both arguments. */
 static void write_doubling(char *to, unsigned parameters)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -77,7 +77,7 @@ static void write_doubling(char *to, unsigned parameters)
 	}
 }
 
-/* The same of Rust: tuples of two. */
+/* The same for Rust, with tuples of two. */
 static void write_doubling_rust(char *to, unsigned parameters)
 {
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -97,7 +97,7 @@ static void write_doubling_rust(char *to, unsigned parameters)
 	strcpy(to, "E");
 }
 
-/* A text of 2^18 of the shortest parts is made of 200 bytes, and one of 2^100 of 1,000. */
+/* 200 bytes make a text of 2^18 of the shortest parts, and 1,000 bytes a text of 2^100. */
 static void test_doubling(void **state)
 {
 	static void (*const writers[])(char *to, unsigned parameters) = { write_doubling,
@@ -116,12 +116,12 @@ static void test_doubling(void **state)
 	}
 }
 
-/* A number of lifetimes in a part that is not shown, and a name longer than any. */
+/* A huge number of lifetimes in a part that is not shown, and a name longer than any. */
 static void test_endless_rust(void **state)
 {
 	char name[20020] = "_RNvC1a20000";
 	(void)state;
-	alarm(120); /* no end */
+	alarm(120); /* for an endless loop */
 	assert_null(symbol_demangle("_RXINvC1a1bFGzzzzzzzzz_EuEuNvC1c1d"));
 	assert_null(symbol_demangle("_RXINvC1a1bDGzzzzzzzzz_C1eEL_EuNvC1c1d"));
 	alarm(0);

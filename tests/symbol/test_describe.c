@@ -61,7 +61,7 @@ static void test_without_debug_file(void **state)
 	       "; lines: no debug information; no debug file in no folder");
 	expect(FIXTURES "/embedded.so", BUILD_ID, ".gnu_debugdata", "-",
 	       "lines: no debug information; no debug file in no folder");
-	/* Another build than the one that was mapped. */
+	/* The file is not the build that was mapped. */
 	expect(FIXTURES "/other.so", BUILD_ID, "-", "-",
 	       "names: the file at the path is now another one; no debug file in no folder"
 	       "; lines: the file at the path is now another one; no debug file in no folder");
@@ -97,7 +97,7 @@ static void test_archives(void **state)
 #endif
 }
 
-/* Longer folders than the text has room for. */
+/* The folders' names are longer than the text may be. */
 static void test_long_reasons_are_cut(void **state)
 {
 	struct symbol_description seen;
@@ -112,7 +112,7 @@ static void test_long_reasons_are_cut(void **state)
 
 static char log_path[] = "/tmp/symbol_describe.XXXXXX";
 
-/* The tests before have described objects that names are missing of. */
+/* The earlier tests described objects with missing names. */
 static void test_debug_log(void **state)
 {
 	char text[65536];
@@ -132,7 +132,7 @@ static void test_debug_log(void **state)
 int main(int argc, char **argv)
 {
 	(void)argc;
-	/* The environment counts when a program starts. */
+	/* A program reads the environment only when it starts. */
 	if (!getenv("QUERYPROF_DEBUG")) {
 		int fd = mkstemp(log_path);
 		if (fd < 0 || close(fd) != 0)

@@ -31,7 +31,7 @@ static void open_program(struct program *program, const char *folder, const char
 	program->object = (struct symbol_object){ .path = program->path, .build_id = program->build_id };
 }
 
-/* The functions of the unstripped program, each with what the stripped one calls it. */
+/* Compares the names of functions in the unstripped program with the names in the stripped program. */
 static unsigned count_names(const char *name, bool is_named)
 {
 	struct program whole, stripped;
@@ -41,7 +41,7 @@ static unsigned count_names(const char *name, bool is_named)
 	unsigned named = 0, functions = 0;
 	const char *before = NULL;
 	for (uint64_t at = 0; at < UINT64_C(0x405000); at++) {
-		if (at == 0x10000) /* a program lies at 0, or at 4 MiB when it is not relocatable */
+		if (at == 0x10000) /* a program starts at 0, or at 4 MiB if not relocatable */
 			at = UINT64_C(0x400000);
 		const char *truth = symbol_name(&whole.object, at);
 		const char *seen = symbol_name(&stripped.object, at);
@@ -59,7 +59,7 @@ static unsigned count_names(const char *name, bool is_named)
 		named += seen && is_entry && truth != before;
 		before = truth;
 	}
-	assert_true(functions >= 2); /* those that have no name, see entry_program.c */
+	assert_true(functions >= 2); /* functions without a name, see entry_program.c */
 	return named;
 }
 
@@ -75,7 +75,7 @@ static void test_program_at_fixed_addresses(void **state)
 	assert_int_equal(count_names("entry_fixed", true), 2);
 }
 
-/* The same code as that of the C run-time, from another file. */
+/* The same code as in the C run-time, from another file. */
 static void test_own_start_that_proves_main(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ int main(void)
 #ifdef __x86_64__
 	return cmocka_run_group_tests(tests, NULL, NULL);
 #else
-	(void)tests; /* entry.c knows no start of this machine yet */
+	(void)tests; /* entry.c does not support this machine yet */
 	return 0;
 #endif
 }

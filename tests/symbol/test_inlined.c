@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions of a library with known truth (inlined/), from gcc's and clang's DWARF 4 and 5. The
- * library calls the test from each place, so the addresses are those that a sample would have.
+ * Inlined functions of a library with known functions (inlined/), from gcc's and clang's DWARF 4 and 5. The
+ * library calls the test from each place, so the addresses are the same as in a sample.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -29,13 +29,13 @@ struct library {
 
 static uint64_t *visited;
 
-/* Callers stand in traces with the address before the one they return to. */
+/* A trace has the return address minus one for each caller. */
 static __attribute__((noinline)) void visit(enum inlined_place place)
 {
 	visited[place] = (uint64_t)(uintptr_t)__builtin_return_address(0) - 1;
 }
 
-/* False: it was not built. */
+/* Returns false if the library was not built. */
 static bool load(const char *name, struct library *library)
 {
 	memset(library, 0, sizeof(*library));
@@ -92,14 +92,14 @@ static void check_place(const struct library *library, enum inlined_place place,
 		if (!is_frame(&frames[i], &expected[i]) || frames[i].is_inlined != (i + 1 < count))
 			fail_msg("%s, place %d, frame %zu", library->path, place, i);
 	}
-	/* The innermost line is what symbol_line() says. */
+	/* symbol_line() returns the innermost line. */
 	const char *file;
 	int line;
 	assert_true(symbol_line(&library->object, library->addresses[place], &file, &line));
 	assert_string_equal(file, frames[0].file);
 	assert_int_equal(line, frames[0].line);
 
-	/* With less room the outer ones are returned, with their own lines. */
+	/* With less room, the outer frames are returned, with their own lines. */
 	struct symbol_frame fewer[SYMBOL_FRAMES_MAX];
 	for (size_t room = 0; room < count; room++) {
 		assert_int_equal(symbol_frames(&library->object, library->addresses[place], fewer, room),
@@ -115,13 +115,13 @@ static void check_library(void **state)
 	struct library library;
 	assert_true(symbol_set_debug_path(INLINED "/debug:" INLINED "/other:" INLINED "/beside"));
 	if (!load(name, &library))
-		skip(); /* its compiler or tool is not here */
+		skip(); /* its compiler or tool is not installed */
 	for (int place = 0; place < INLINED_PLACES; place++)
 		check_place(&library, place, strncmp(name, "lto", 3) == 0);
 }
 
-/* Information in other files is left there (libdw maps them): lines, and no inlined
- * functions. */
+/* Debug information in other files is not read because libdw maps those files. There are lines, but no
+ * inlined functions. */
 static void test_split(void **state)
 {
 	struct library library;
@@ -164,8 +164,8 @@ static void test_without_debug_information(void **state)
 	assert_int_equal(symbol_frames(&library.object, library.addresses[INLINED_TWICE], frames, 8), 0);
 }
 
-/* Damaged DWARF costs an answer, no more; run under the sanitizers, this looks for reads
- * out of bounds. Same seed each time. */
+/* Damaged DWARF may only cost an answer. With the sanitizers, this finds reads out of bounds. The seed is
+ * fixed. */
 static void test_damaged(void **state)
 {
 	static const char *const sections[] = {
@@ -181,7 +181,7 @@ static void test_damaged(void **state)
 	char *whole = elf_image_read(&image, 0, image.size), *damaged = malloc(image.size);
 	assert_true(whole && damaged);
 	library.object.path = INLINED "/../damaged_inlined.so";
-	alarm(120); /* no end */
+	alarm(120); /* for an endless loop */
 	for (int round = 0; round < 200; round++) {
 		memcpy(damaged, whole, image.size);
 		for (int flip = 0; flip < 1 + round % 6; flip++) {
@@ -213,7 +213,7 @@ static void test_damaged(void **state)
 	assert_true(frames_seen > 0);
 }
 
-/* libdw would read on behind the section. */
+/* libdw would read beyond the section. */
 static void test_text_without_an_end(void **state)
 {
 	struct library library;
@@ -226,7 +226,7 @@ static void test_text_without_an_end(void **state)
 
 /* --- compressed -------------------------------------------------------------------- */
 
-/* Bits as deflate has them, the lowest first. */
+/* Bits in deflate's order, lowest first. */
 struct bits {
 	FILE *out;
 	uint64_t left;
@@ -240,7 +240,8 @@ static void put_bits(struct bits *bits, unsigned value, unsigned count)
 		fputc((int)(bits->left & 0xff), bits->out);
 }
 
-/* 1 + 258 * `copies` zeros: one, and copies of it; as a compressed section. Returns the section's size. */
+/* Writes 1 + 258 * `copies` zeros as a compressed section: a zero and copies of it. Returns the section's
+ * size. */
 static uint64_t write_zeros(FILE *out, uint64_t copies)
 {
 	const uint64_t size = 1 + 258 * copies, sum = size % 65521 << 16 | 1; /* Adler's */
@@ -250,10 +251,10 @@ static uint64_t write_zeros(FILE *out, uint64_t copies)
 
 	fwrite(&head, sizeof(head), 1, out);
 	fputs("\x78\x01", out);
-	put_bits(&bits, 3, 3);    /* the last block, with the codes that need no table */
+	put_bits(&bits, 3, 3);    /* the last block, with fixed codes */
 	put_bits(&bits, 0x0c, 8); /* the byte 0 */
 	for (uint64_t i = 0; i < copies; i++)
-		put_bits(&bits, 0xa3, 8 + 5); /* 258 bytes, from 1 back */
+		put_bits(&bits, 0xa3, 8 + 5); /* 258 bytes at distance 1 */
 	put_bits(&bits, 0, 7);                /* the end */
 	put_bits(&bits, 0, (8 - bits.count) % 8);
 	for (int shift = 24; shift >= 0; shift -= 8)
@@ -261,7 +262,7 @@ static uint64_t write_zeros(FILE *out, uint64_t copies)
 	return (uint64_t)(ftell(out) - before);
 }
 
-/* A copy of the library whose section .debug_str has so many zeros. */
+/* Writes a copy of the library whose section .debug_str has so many zeros. */
 static void write_copy(const struct library *library, const char *path, uint64_t copies)
 {
 	struct elf_image image;
@@ -287,7 +288,7 @@ static void write_copy(const struct library *library, const char *path, uint64_t
 	elf_image_close(&image);
 }
 
-/* A file of 7 MB may have a gigabyte inside: that is more than is held in memory. */
+/* A file of 7 MB may expand to a gigabyte, which is more than may be held in memory. */
 static void test_compressed_much(void **state)
 {
 	static const uint64_t copies[] = { 1000, (UINT64_C(1) << 30) / 258 + 1 };
@@ -326,7 +327,7 @@ static void test_compressed_size(void **state)
 
 /* --- made to waste time -------------------------------------------------------------- */
 
-/* How many frames the function of traps.S has in a library of it. */
+/* Returns the number of frames of the function in a library made from traps.S. */
 static size_t look_into_trap(const char *path)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
@@ -348,15 +349,15 @@ static size_t look_into_trap(const char *path)
 	return count;
 }
 
-/* An entry's sibling is its child: who goes both ways takes 2^100 steps. */
+/* An entry's sibling is its child. A reader that follows both takes 2^100 steps. */
 static void test_siblings_inside(void **state)
 {
-	alarm(120); /* no end */
+	alarm(120); /* for an endless loop */
 	look_into_trap(*state);
 	alarm(0);
 }
 
-/* Four million ranges in 100 KB: they are not read, so what is inlined is not known. */
+/* Four million ranges in 100 KB are not read, so inlined functions are not known. */
 static void test_many_ranges(void **state)
 {
 	(void)state;

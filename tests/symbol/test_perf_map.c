@@ -24,7 +24,7 @@
 static char path[64], other[80];
 static int64_t began;
 
-/* The store of a process without modules. */
+/* Replaces the store's function: the process has no modules. */
 const struct module *store_locate(uint64_t address)
 {
 	(void)address;
@@ -88,7 +88,7 @@ static void test_names(void **state)
 	expect(UINT64_MAX, NULL);
 }
 
-/* Code is dropped, and its place taken by other code. */
+/* Code is dropped, and other code takes its place. */
 static void test_the_newest_counts(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void test_another_file(void **state)
 	write_text(path, "w", "2000 10 x\n"); /* shorter, in place */
 	expect(0x1000, NULL);
 	expect(0x2000, "x");
-	write_text(path, "w", "3000 10 longer, in place\n"); /* as a new file of the same number is */
+	write_text(path, "w", "3000 10 longer, in place\n"); /* like a new file with the same inode */
 	expect(0x2000, NULL);
 	expect(0x3000, "longer, in place");
 	unlink(path);
@@ -163,14 +163,14 @@ static void test_not_our_file(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect(0x1000, NULL);
 	rmdir(path);
-	/* A process that had this id before left the file. */
+	/* An earlier process with the same id left the file. */
 	write_text(path, "w", "1000 10 stale\n");
 	expect(0x1000, "stale");
 	struct timespec old[2] = { { .tv_sec = began / 1000000000 - 60 },
 		                   { .tv_sec = began / 1000000000 - 60 } };
 	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
 	expect(0x1000, NULL);
-	/* Kernels before 6.13 may give it the time of the file before: then its size tells. */
+	/* Kernels before 6.13 may give the new content the old time. Then the size shows the change. */
 	write_text(path, "w", "1000 10 refreshed\n");
 	expect(0x1000, "refreshed");
 	assert_int_equal(truncate(path, (off_t)1 << 40), 0); /* a hole: too large */
@@ -192,7 +192,7 @@ static void check_text(char *seen, const char *expected)
 	free(seen);
 }
 
-/* As a trace has it, and as it is in the process. */
+/* Addresses as in a trace, and as in the process. */
 static void test_addresses(void **state)
 {
 	(void)state;
@@ -203,7 +203,6 @@ static void test_addresses(void **state)
 	check_text(address_line(process_space(), STORE_NOWHERE | 0x7f0000002004), NULL);
 	check_text(address_symbol(process_space(), STORE_NOWHERE | 0x7f0000003000), NULL);
 	check_text(address_text(process_space(), STORE_NOWHERE | 0x7f0000003000), "0x7f0000003000");
-	/* A reader of another process's trace does not see this process's names. */
 }
 
 int main(void)

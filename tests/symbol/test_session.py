@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Names in SQL for libraries with known functions: debug files in folders that are set while the program runs, build
-ids, inlined functions. And the command's folders.
+ids, inlined functions. Also the command's folders.
 
 usage: test_session.py LIBRARY COMMAND FIXTURES INLINED
 """

@@ -39,7 +39,7 @@ static bool has_suffix(const char *text)
 	return length > 4 && strcmp(text + length - 4, "@plt") == 0;
 }
 
-/* Bytes of the section that are called `wanted` (any stub: NULL). */
+/* Counts the bytes of the section that have the name `wanted` (NULL: the name of any stub). */
 static uint64_t count_bytes(const struct program *program, const char *name, const char *wanted)
 {
 	const Elf64_Shdr *section = elf_image_section(&program->image, name);
@@ -79,7 +79,7 @@ static void test_dynamic(void **state)
 		if (seen != cases[i].size)
 			fail_msg("%s: %d bytes of %s are %s", cases[i].name, (int)seen, cases[i].section,
 			         cases[i].stub);
-		/* All but the first stub of .plt, which finds out what to call. */
+		/* All but the first stub of .plt, which resolves the called function. */
 		if (strcmp(cases[i].section, ".plt") == 0)
 			assert_int_equal(count_bytes(&program, ".plt", NULL), size_of(&program, ".plt") - 16);
 		elf_image_close(&program.image);
@@ -109,14 +109,14 @@ static void test_static(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct program program;
 		if (!open_program(names[i], &program))
-			skip(); /* no static libc here */
+			skip(); /* no static libc */
 		const Elf64_Shdr *section = elf_image_section(&program.image, ".plt");
 		assert_non_null(section);
 		assert_true(section->sh_size >= 16);
 		bool has_strlen = false;
 		for (uint64_t at = 0; at < section->sh_size; at += 16) {
 			const char *name = symbol_name(&program.object, section->sh_addr + at);
-			/* A program that is linked with -pie has the first stub all the same. */
+			/* A program that is linked with -static-pie has the first stub all the same. */
 			if (!name && at == 0 && i == 1)
 				continue;
 			if (!has_suffix(name) || !is_chosen(&program.image, name, strlen(name) - 4))

@@ -185,7 +185,7 @@ static void test_debug_link(void **state)
 	(void)state;
 	struct symbol_object linked = by_time(FIXTURES "/linked.so");
 	expect_name(&linked, address_of("fixture_static"), "fixture_static");
-	/* The link's checksum is not that of the file. */
+	/* The link's checksum does not match the file. */
 	struct symbol_object mislinked = by_time(FIXTURES "/mislinked.so");
 	expect_name(&mislinked, address_of("fixture_static"), NULL);
 	expect_name(&mislinked, address_of("fixture_global"), "fixture_global");
@@ -350,12 +350,11 @@ static void copy_file(const char *from, const char *to)
 	free(bytes);
 }
 
-/* Somebody writes a library in place while we look at it. A mapped file would end
- * the host with SIGBUS. */
+/* The file of a library is truncated while it is read. A mapped file would end the host with SIGBUS. */
 static void test_file_truncated_while_it_is_read(void **state)
 {
 	(void)state;
-	const char *path = FIXTURES "/../truncated.so"; /* other tests read all that is in FIXTURES */
+	const char *path = FIXTURES "/../truncated.so"; /* other tests read every file in FIXTURES */
 	for (off_t rest = 0; rest < 16384; rest += 4096) {
 		struct elf_image image;
 		copy_file(FIXTURES "/full.so", path);
@@ -375,8 +374,8 @@ static void test_file_truncated_while_it_is_read(void **state)
 	unlink(path);
 }
 
-/* Whatever a damaged file says, it is only an answer that is lost: run under the
- * sanitizers, this looks for reads out of bounds. Same seed each time. */
+/* A damaged file may only cost an answer. With the sanitizers, this finds reads out of bounds. The seed is
+ * fixed. */
 static void test_damaged_files(void **state)
 {
 	(void)state;
@@ -396,7 +395,7 @@ static void test_damaged_files(void **state)
 		for (int flip = 0; flip < 1 + round % 4; flip++) {
 			random = random * 1664525 + 1013904223;
 			size_t at = random % size;
-			if (round % 3 == 1) /* the section headers, where the lies are */
+			if (round % 3 == 1) /* the section headers */
 				at = header.e_shoff + random % (header.e_shnum * sizeof(Elf64_Shdr));
 			else if (round % 3 == 2)
 				at = random % 4096;
@@ -410,8 +409,7 @@ static void test_damaged_files(void **state)
 		int line;
 		for (const struct fixture_function *function = functions; function->name; function++)
 			names += symbol_name(&object, address_of(function->name)) != NULL;
-		/* libdw's own robustness is elfutils' business; a few are enough to see that
-		 * its failures are taken as such. */
+		/* elfutils tests libdw itself. A few rounds show that its failures are handled. */
 		if (round % 10 == 9)
 			symbol_line(&object, address_of("fixture_global"), &file, &line);
 		symbol_forget();
@@ -455,7 +453,7 @@ static void test_one_long_name_of_many(void **state)
 	free(made);
 }
 
-/* Threads on a cold cache, each asking for names and lines of its own order. */
+/* Threads with a cold cache, each asking for names and lines in its own order. */
 static void *ask_everything(void *argument)
 {
 	unsigned first = (unsigned)(uintptr_t)argument;
@@ -494,8 +492,7 @@ static void test_threads(void **state)
 
 static atomic_bool stop;
 
-/* Returned names stay valid when the folders change: with either there is a name, or
- * there is none. */
+/* Returned names stay valid when the folders change: one setting gives a name, the other gives none. */
 static void *change_folders(void *argument)
 {
 	(void)argument;
@@ -512,7 +509,7 @@ static void test_folders_change_meanwhile(void **state)
 	unsigned named = 0, wrong = 0;
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&thread, NULL, change_folders, NULL), 0);
-	/* Until both answers were seen. */
+	/* Until a round with a name and a round without one were seen. */
 	for (unsigned round = 0; round < 1000 || (named % round == 0 && round < 100000000); round++) {
 		const char *name = symbol_name(&object, address_of("fixture_static")), *file;
 		int line = functions[1].line;
@@ -525,7 +522,7 @@ static void test_folders_change_meanwhile(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* Keeps the locks busy: a key that was never seen loads the object again. */
+/* Keeps the locks busy, because a new key loads the object again. */
 static void *load_all_the_time(void *argument)
 {
 	(void)argument;

@@ -20,7 +20,7 @@
 
 static unsigned asked;
 
-/* In place of the C library's. */
+/* Replaces the C library's dlopen(). */
 void *dlopen(const char *name, int flags)
 {
 	(void)flags;

@@ -15,14 +15,14 @@
 #include "symbol/elf_image.h"
 #include "base/x86_64.h"
 
-/* One line of objdump's: where an instruction starts, and the place that it names. */
+/* A line of objdump's output: an instruction's address, and the address that the instruction names. */
 struct line {
 	uint64_t address, field; /* 0: it names none */
-	bool is_strange;         /* objdump has no instruction for it */
+	bool is_strange;         /* objdump does not know the instruction */
 };
 
-/* The place is the comment of an operand relative to the instruction pointer, else the
- * operand of a jump or call that is no register and no memory. */
+/* The named address is the comment of an operand relative to the instruction pointer, or else the direct
+ * operand of a jump or call. */
 static bool read_line(FILE *listing, struct line *line)
 {
 	char *text = NULL;
@@ -89,8 +89,7 @@ static void check_library(void **state)
 	assert_true(checked > 100000);
 }
 
-/* Code whose bytes are anything: the decoder reads no more than it may, and an instruction
- * is not longer than it may be. */
+/* Random bytes as code: the decoder does not read beyond its limit, and no instruction is too long. */
 static void test_any_bytes(void **state)
 {
 	uint64_t random = 1;

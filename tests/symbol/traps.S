@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function whose debug information, DWARF 4, was made to waste time or memory; TRAP_… says how:
+ * A function with DWARF 4 debug information that wastes time or memory, as TRAP_… selects:
  *   NAMESPACES  namespaces, or
- *   BLOCKS      blocks of the function, each inside of the one before, which says that its sibling is there
- *   RANGES      many functions that all have the same long list of ranges, and one inlined into each
+ *   BLOCKS      blocks of the function; each is inside the previous block, which has it as its sibling, too
+ *   RANGES      many functions that all have the same long list of ranges, and one function inlined into each
  */
 #define DEPTH 100
 #define MANY 2000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data about the library of inlined functions, from itself.
+ * The data of the library about its inlined functions.
  */
 #ifndef QUERYPROF_TESTS_SYMBOL_INLINED_H
 #define QUERYPROF_TESTS_SYMBOL_INLINED_H
