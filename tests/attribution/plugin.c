@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plugin with its own SQLite library: it calls the one it is linked with, which is not the program's.
+ * A plugin with its own SQLite library. It calls the library that it is linked with, not the program's
+ * library.
  */
 #include <sqlite3.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@ int plugin_open(const char *path, sqlite3 **db)
 	return sqlite3_open(path, db);
 }
 
-/* The first number; negative errors. */
+/* Returns the first number, or a negative error code. */
 long long plugin_ask(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *stmt = NULL;

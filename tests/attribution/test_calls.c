@@ -16,7 +16,7 @@ static sqlite3 *open_file(const char *name)
 	return host_open(path);
 }
 
-/* About 40 MB, in the log if there is one. */
+/* Writes about 40 MB, to the log if there is one. */
 static void fill(sqlite3 *db)
 {
 	host_exec(db, "CREATE TABLE t(a, b); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
@@ -32,7 +32,7 @@ static void start(sqlite3 *db)
 	              "query_profiler_real_time_period_ns = 100000");
 }
 
-/* The samples of the one query of that text and result are inside `function`. */
+/* There is one query with this text and result, and its samples are inside `function`. */
 static void expect_samples(sqlite3 *db, const char *query, const char *function, const char *database,
                            int code)
 {
@@ -55,7 +55,7 @@ static void expect_samples(sqlite3 *db, const char *query, const char *function,
 	       (long long)samples, (long long)inside, function);
 	assert_int_equal(lines, 1);
 	assert_true(samples > 0);
-	assert_true(inside >= samples - samples / 10); /* the others in our own few steps around it */
+	assert_true(inside >= samples - samples / 10); /* the others are in queryprof's code around it */
 	assert_int_equal(
 		host_int(db,
 	                 "SELECT count(*) FROM system.query_log WHERE query = '%s' AND database = '%s' AND "
@@ -129,7 +129,7 @@ static void test_checkpoint(void **state)
 	host_close(db);
 }
 
-/* The automatic one is the statement's at whose end it is. */
+/* An automatic checkpoint belongs to the statement at whose end it runs. */
 static void test_automatic_checkpoint(void **state)
 {
 	sqlite3 *db = open_file("automatic");
@@ -174,7 +174,7 @@ static void test_serialize(void **state)
 	host_close(db);
 }
 
-/* The last one to close a WAL database folds the log back. */
+/* The last connection that closes a WAL database checkpoints the log. */
 static void test_close(void **state)
 {
 	sqlite3 *db = open_file("close"), *other;
@@ -187,7 +187,7 @@ static void test_close(void **state)
 	          "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL");
 	fill(db);
 	start(db);
-	/* One that is refused is a line, as every failure is. */
+	/* A refused close has a row, as every failure has. */
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_BUSY);
 	sqlite3_finalize(stmt);
@@ -200,7 +200,7 @@ static void test_close(void **state)
 	host_close(other);
 }
 
-/* The work that a transaction leaves undone belongs to the statement that is finalized. */
+/* If sqlite3_finalize() finishes a transaction, its work belongs to the finalized statement. */
 static void test_reset_work(void **state)
 {
 	sqlite3 *db = open_file("reset");

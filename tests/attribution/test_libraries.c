@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that is inside two SQLite libraries of one process: the program's own, and one that it looks up by
- * name or that a plugin is linked with.
+ * A thread that is inside two SQLite libraries of one process: the program's own library, and a library that
+ * it looks up by name or that a plugin is linked with.
  */
 #include "../host/host.h"
 #include "../lib/ticks.h"
@@ -15,7 +15,7 @@
 	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT /* %s */ "      \
 	"sum(x) FROM c"
 
-/* The library that is not the program's. */
+/* The functions of the other library. */
 static struct other {
 	int (*open)(const char *, sqlite3 **);
 	int (*close)(sqlite3 *);
@@ -78,7 +78,7 @@ static char *copy_of_library(void)
 	char *path = malloc(256), *command = malloc(1024);
 
 	assert_int_not_equal(dladdr((void *)sqlite3_libversion, &info), 0);
-	/* The address may be a stub of the program's. */
+	/* The address may be a stub in the program. */
 	info.dli_fname = NULL;
 	assert_int_not_equal(
 		dladdr(dlsym(dlopen("libsqlite3.so.0", RTLD_LAZY | RTLD_NOLOAD), "sqlite3_step"), &info), 0);
@@ -90,9 +90,9 @@ static char *copy_of_library(void)
 }
 
 static sqlite3 *outer; /* of the program's library */
-static sqlite3 *inner; /* of the other one */
+static sqlite3 *inner; /* of the other library */
 
-/* A function of one library that runs SQL in the other, and goes on. */
+/* A function of one library that runs SQL in the other library. */
 static void run_in_other(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
@@ -132,7 +132,7 @@ static void expect_library(const char *mark, const char *path)
 	                                                    host_double(outer, TURNS_OF_MARK, mark)));
 }
 
-/* A private copy, its functions looked up by name: all of it can be hooked. */
+/* A private copy whose functions are looked up by name, so all of it can be hooked. */
 static void test_looked_up(void **state)
 {
 	char *path = copy_of_library(), *sql;
@@ -149,7 +149,7 @@ static void test_looked_up(void **state)
 	assert_int_equal(other.open(":memory:", &inner), SQLITE_OK);
 	other.enable(inner, 1);
 	assert_int_equal(other.load(inner, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", NULL), SQLITE_OK);
-	/* Those found before they were hooked are the real ones. */
+	/* Functions that were found before they were hooked are the original ones. */
 	look_up(handle);
 	assert_int_equal(
 		other.exec(inner, "PRAGMA query_profiler_cpu_time_period_ns = 1000000", NULL, NULL, NULL),
@@ -162,7 +162,7 @@ static void test_looked_up(void **state)
 	assert_int_equal(other.exec(inner, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_free(sql);
 	host_exec(outer, BURN, 1000000, "in the first");
-	/* Its own tables and functions work in either, in one another. */
+	/* queryprof's tables and functions work in both libraries, also nested. */
 	assert_true((double)ask_other(inner,
 	                              "SELECT count(*) FROM trace_log WHERE query_id IN (SELECT query_id "
 	                              "FROM query_log WHERE query LIKE '%/* in the copy */%') AND "
@@ -183,8 +183,8 @@ static void test_looked_up(void **state)
 	free(path);
 }
 
-/* One whose own calls go by no table, as many are linked: its statements are known by the
- * trace, for connections that load the extension. */
+/* As in many libraries, this library's own calls use no table. The trace callback reports its statements, for
+ * connections that load the extension. */
 static void test_plugin(void **state)
 {
 	int (*open)(const char *, sqlite3 **);

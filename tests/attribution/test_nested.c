@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All lines of the log with neither ids nor times: `text`, or `text < text of the initial
- * query`, in the order of their ends. */
+/* Returns all rows of the log without ids and times: `text`, or `text < text of the initial query`, in the
+ * order of their ends. */
 static char *lines(sqlite3 *db)
 {
 	host_quiet(db);
@@ -33,7 +33,7 @@ static void expect_lines(sqlite3 *db, const char *expected)
 	free(seen);
 }
 
-/* Every run has a line, in a trace file of its own, whatever it takes. */
+/* Every run has a row, however short it is, in a separate trace file. */
 static sqlite3 *open_fresh(const char *name)
 {
 	char path[128];
@@ -47,7 +47,7 @@ static sqlite3 *open_fresh(const char *name)
 	return db;
 }
 
-/* Statements that SQLite runs itself are no queries. */
+/* Statements that SQLite itself runs do not count as queries. */
 static void test_of_sqlite(void **state)
 {
 	sqlite3 *db = open_fresh("own");
@@ -78,7 +78,7 @@ static void test_of_sqlite(void **state)
 	host_close(db);
 }
 
-/* Statements that the program's functions run are queries. */
+/* Statements that the program's functions run count as queries. */
 static void run_sql(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	sqlite3 *db = sqlite3_context_db_handle(context);
@@ -129,7 +129,7 @@ static void test_of_functions(void **state)
 	host_close(db);
 }
 
-/* A virtual table of the program's, whose cursor holds a statement from row to row. */
+/* A virtual table of the program; its cursor keeps a statement open from row to row. */
 struct cursor {
 	sqlite3_vtab_cursor base;
 	sqlite3_stmt *stmt;
@@ -232,12 +232,12 @@ static void test_of_virtual_tables(void **state)
 	host_exec(behind, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
 	assert_int_equal(sqlite3_create_module(db, "behind", &module, NULL), SQLITE_OK);
 	assert_int_equal(host_int(db, "SELECT /* before */ count(*) FROM behind"), 5);
-	/* left in the middle */
+	/* this one ends after the first row */
 	assert_int_equal(host_int(db, "SELECT /* before */ value > 0 FROM behind"), 1);
 	host_quiet(db);
-	/* Each sample is of the statement that the program runs, and the inner one has its count, unless no
-	 * tick needs to have hit it. The PRAGMA that ends the sampling may have a sample, too, and has no row
-	 * in the log. */
+	/* Each sample belongs to the statement that the program runs. The inner statement counts its samples,
+	 * unless it may have run between ticks. The PRAGMA that ends the sampling may have a sample, too, but
+	 * has no row in the log. */
 	assert_int_equal(
 		host_int(db,
 	                 "SELECT count(*) FROM system.query_log WHERE query LIKE '%%/* behind */%%' AND "

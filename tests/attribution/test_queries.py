@@ -109,12 +109,12 @@ class Queries(unittest.TestCase):
         self.assertEqual(uuid.UUID(ids["SELECT 'second'"]).version, 7)
 
     def test_preparation(self):
-        """A statement that takes long to be parsed, and no time to be run."""
+        """A statement that takes long to parse, and no time to run."""
         self.log_all()
         self.set("query_profiler_cpu_time_period_ns", 1000000)
         terms = ", ".join("(%d, 'text %d')" % (i, i) for i in range(3000))
         self.db.execute("CREATE TABLE t(a, b)")
-        # More than once: a processor that another process takes while a statement runs takes long, too.
+        # Several tries, because another process may take the processor while a statement runs.
         for number in range(TRIES):
             self.db.execute("INSERT /* parsed %d */ INTO t SELECT * FROM (VALUES %s) WHERE 0" % (number, terms))
             self.db.execute(BURN % (300000, "run %d" % number)).fetchall()
@@ -127,8 +127,8 @@ class Queries(unittest.TestCase):
         self.assertTrue(all(duration > prepare for duration, prepare, _ in parsed), parsed)
         self.assertTrue(any(prepare > duration / 2 for duration, prepare, _ in parsed), parsed)
         self.assertTrue(any(samples for _, _, samples in parsed), parsed)
-        # A sample of the preparation comes before its end, another one after it; 2 ms for the
-        # clocks, which are two.
+        # Samples of the preparation come before its end, other samples after it. The two clocks may
+        # differ by 2 ms.
         self.assertEqual(self.db.execute("""SELECT count(*) FROM (SELECT
                 traceToText(trace) LIKE '%queryprof_prepare%' AS preparing,
                 julianday(event_time_microseconds) * 86400e3 - julianday(query_start_time_microseconds) * 86400e3
@@ -154,15 +154,15 @@ class Queries(unittest.TestCase):
                                   "query LIKE 'SELECT length%'"),
                          [("SELECT ?, :b", ""), ("SELECT ?, :b, x'00'", "SELECT 'it''s', 2, x'00'"),
                           ("SELECT 'none'", ""), ("SELECT length(?)", ""), ("SELECT ? AS again", "")])
-        # The limit that keeps the long one out was SQLite's for a moment only.
+        # The limit that leaves the long value out was set in SQLite only for a moment.
         self.assertEqual(self.db.execute("SELECT length(zeroblob(900000000))").fetchone()[0], 900000000)
-        # And no other place has them.
+        # The values are nowhere else in the file.
         self.set("trace_log_path", "")
         with open(os.path.join(self.folder.name, "app.trace"), "rb") as file:
             self.assertNotIn(b"a secret", file.read())
 
     def test_own_preparation(self):
-        """A statement about the profiler is not sampled, from where its tables are planned."""
+        """A statement about the profiler is not sampled from the planning of its tables on."""
         tables = ", ".join(f"system.settings t{i}" for i in range(60))
         same = " AND ".join(f"t{i}.name = t{i + 1}.name" for i in range(59))
         self.db.execute("PRAGMA query_profiler_cpu_time_period_ns = 0")
@@ -177,14 +177,14 @@ class Queries(unittest.TestCase):
         self.assertEqual(self.log("*", "1"), [])
 
     def test_later_connections(self):
-        """Without loading anything: every connection of the process has it."""
+        """Later connections of the process need not load the extension."""
         later = sqlite3.connect(":memory:")
         later.execute("PRAGMA query_profiler_cpu_time_period_ns = 1000000")
         later.execute(BURN % (500000, "later")).fetchall()
         self.assertGreater(later.execute("SELECT count(*) FROM trace_log JOIN query_log USING (query_id) WHERE "
                                          "query LIKE '%/* later */%'").fetchone()[0], 5)
         later.close()
-        # Loading it again and again is nothing; that it stays when its connection goes.
+        # Loading is idempotent, and the library stays when its connection closes.
         for _ in range(3):
             again = self.connect(":memory:")
             again.load_extension(LIBRARY)

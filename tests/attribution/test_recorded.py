@@ -17,7 +17,7 @@ with open("/proc/self/maps", encoding="utf-8") as maps:
 
 MARKED = SLOW.replace("SELECT sum", "SELECT /* %s */ sum")
 
-# Every way to prepare, of a library that was opened by name.
+# Every way to prepare a statement, with a library that was opened by name.
 CTYPES = """
 import ctypes, sys
 lib = ctypes.CDLL(%r, mode=%s)
@@ -86,7 +86,7 @@ class Recorded(Recording):
         self.expect_all(LIBSQLITE)
 
     def test_two_at_once(self):
-        """A second copy, by name, beside that of Python's own module; and a plugin's."""
+        """The SQLite of Python's own module, a copy opened by name, and a plugin's SQLite."""
         copy = os.path.join(self.folder, "libcopy.so")
         shutil.copy(LIBSQLITE, copy)
         program = """
@@ -107,7 +107,7 @@ print(first.execute(%r).fetchone()[0])
         done = self.record(PYTHON, "-c", program)
         self.assertEqual((done.returncode, done.stdout), (0, (ANSWER + "\n") * 3), self.seen)
         self.expect_all(copy, " of the copy")
-        # Its exec() calls through no table: all that it runs is one query.
+        # The plugin's exec() does not call through a table, so all that it runs is one query.
         self.expect_sampled(1, "SELECT 'a'; " + MARKED % "script")
         for mark, library in (("module", LIBSQLITE), ("again", LIBSQLITE),
                               ("plugin", os.path.join(os.path.dirname(PLUGIN), "libother_sqlite.so"))):

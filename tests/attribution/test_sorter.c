@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite's sorter threads, from their first microsecond to their last. Each writes down its CPU clock when it
- * ends, and its samples must add up to that.
+ * SQLite's sorter threads, from their first microsecond to their last. Each thread records its CPU clock when
+ * it ends, and its samples must add up to that time.
  */
 #include "../host/host.h"
 
@@ -20,7 +20,7 @@ static int worker_count;
 static pthread_key_t key;
 static int main_thread;
 
-/* Run when the thread ends: nothing of the worker's work comes after. */
+/* Runs when the thread ends, after all of the worker's work. */
 static void on_end(void *value)
 {
 	int i = __atomic_fetch_add(&worker_count, 1, __ATOMIC_RELAXED);
@@ -32,7 +32,7 @@ static void on_end(void *value)
 	}
 }
 
-/* The sort calls it on whatever thread it is on. */
+/* The sort calls this on any of its threads. */
 static int compare(void *context, int a_size, const void *a, int b_size, const void *b)
 {
 	int rc = memcmp(a, b, (size_t)(a_size < b_size ? a_size : b_size));
@@ -84,12 +84,11 @@ static void test_workers(void **state)
 	printf("%d workers: %.1f ms by their clocks, %.1f ms in the log, %.1f ms sampled\n", worker_count,
 	       (double)by_clock / 1e6, (double)logged / 1e6, (double)sampled / 1e6);
 	assert_int_equal(foreign, 0);
-	/* A worker without a comparison is in the log, and not in the clocks; a thread's end
-	 * is in the clocks, and not in the log. */
+	/* The log includes workers without a comparison, but not a thread's end. The clocks include a
+	 * thread's end, but not such workers. */
 	assert_true((double)logged > 0.98 * (double)by_clock && (double)logged < 1.05 * (double)by_clock);
 	assert_true((double)sampled > 0.95 * (double)by_clock && (double)sampled < 1.05 * (double)by_clock);
-	/* Each one for itself: to the period, in which a point may or may not lie, and to
-	 * what a thread does before and after its work. */
+	/* Each worker alone, except for one period and for the thread's time before and after its work. */
 	assert_int_equal(host_int(db,
 	                          "SELECT count(*) FROM worker AS w WHERE abs(cpu_ns - (SELECT coalesce(sum("
 	                          "weight * period_ns), 0) FROM system.trace_log AS t WHERE t.thread_id = "
@@ -109,7 +108,7 @@ struct made {
 	pthread_t thread;
 };
 
-/* Of a function of the host's: it burns, and ends behind the query. */
+/* A thread that the host's function starts. It burns, and ends after the query. */
 static void *burn(void *ends)
 {
 	workers[0].thread_id = (int)syscall(SYS_gettid);
@@ -130,7 +129,7 @@ static void make_thread(sqlite3_context *context, int argc, sqlite3_value **argv
 	pthread_barrier_wait(&made->ends);
 }
 
-/* SQLite makes none there: PRAGMA threads is 0. */
+/* SQLite starts no threads here because PRAGMA threads is 0. */
 static void test_threads_of_the_host(void **state)
 {
 	struct made made;

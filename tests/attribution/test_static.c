@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that contains SQLite and has several threads when it calls qp_attach(). Those must not be
- * stopped, so its code cannot be patched. Tests what is measured anyway.
+ * A program that contains SQLite, and has a seccomp filter and several threads, calls qp_attach(). The
+ * threads must not be stopped, so the program's code cannot be patched. Tests the measurements that are left.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static sqlite3 *attached(int flags)
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | flags, NULL), SQLITE_OK);
-	/* Without the budget, which takes fewer samples of a short query on a busy machine. */
+	/* The budget is off because it takes fewer samples of a short query on a busy machine. */
 	if (qp_attach(db) || qp_set(NULL, "query_profiler_max_overhead_percent", "0") ||
 	    qp_set(db, "query_profiler_cpu_time_period_ns", "1000000"))
 		fail_msg("%s", qp_error());
@@ -81,7 +81,7 @@ static void burn(sqlite3 *db, int count, const char *mark)
 	sqlite3_free(sql);
 }
 
-/* The query has as many samples as the ticks of its CPU time make sure. */
+/* The query has as many samples as the ticks in its CPU time guarantee. */
 static void expect_samples(sqlite3 *db, const char *mark)
 {
 	sqlite3_stmt *stmt = prepare(
@@ -101,7 +101,7 @@ static void expect_samples(sqlite3 *db, const char *mark)
 	assert_true(samples >= least_samples(cpu_ns, turns));
 }
 
-/* Rows name the SQLite inside, not the shared one that is there as well. */
+/* Rows name the SQLite in the program, not the shared library that is loaded as well. */
 static void test_whose(void **state)
 {
 	void *shared = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_GLOBAL);
@@ -111,7 +111,7 @@ static void test_whose(void **state)
 	assert_non_null(shared);
 	db = attached(SQLITE_OPEN_FULLMUTEX);
 	burn(db, 1000000, "inside");
-	assert_int_equal(sqlite3_open(":memory:", &later), SQLITE_OK); /* gets it as well */
+	assert_int_equal(sqlite3_open(":memory:", &later), SQLITE_OK); /* attached automatically */
 	assert_int_equal(qp_set(later, "query_profiler_cpu_time_period_ns", "1000000"), QP_OK);
 	burn(later, 1000000, "later");
 	for (int i = 0; i < 2; i++) {
@@ -136,8 +136,8 @@ static void test_whose(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* The program's work between two rows is not the query's: it does not hold the mutex
- * then. */
+/* The program's work between two rows does not belong to the query because the program does not hold the
+ * mutex then. */
 static void test_between_rows(void **state)
 {
 	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX);
@@ -166,8 +166,8 @@ static void test_between_rows(void **state)
 	sqlite3_close(db);
 }
 
-/* SQLite's threads work for their query; the program's own do not, whose call of
- * pthread_create() is the same. */
+/* SQLite's threads work for their query. The program's own threads do not, although both call the same
+ * pthread_create(). */
 static void *burn_alone(void *thread_id)
 {
 	uint64_t start = cpu();
@@ -210,7 +210,7 @@ static void test_threads(void **state)
 	sqlite3_close(db);
 }
 
-/* The program's own trace callback. */
+/* Counts the events of the program's own trace callback. */
 struct seen {
 	int statements, rows, closed, others;
 };
@@ -256,8 +256,8 @@ static void test_trace(void **state)
 	assert_int_equal(qp_trace(other, 0, NULL, NULL), QP_INVALID);
 }
 
-/* A comment before a statement makes no trigger of it; and what the statement before it
- * failed with is not its error. */
+/* A statement after a comment is not taken for a trigger, and does not get the error of the statement before
+ * it. */
 static void test_statements(void **state)
 {
 	sqlite3 *db = attached(SQLITE_OPEN_FULLMUTEX);
@@ -295,7 +295,7 @@ static void test_statements(void **state)
 	sqlite3_close(db);
 }
 
-/* No wrapper sees its text before SQLite: the trace of the statement sets the value. */
+/* No wrapper sees the PRAGMA before SQLite, so the trace callback sets the value. */
 static void test_pragma(void **state)
 {
 	static const char *const paths[] = { ":memory:", "" }; /* "" is a file */

@@ -32,7 +32,7 @@ static sqlite3_stmt *prepare_rows(sqlite3 *db, const char *mark, int count)
 	return stmt;
 }
 
-/* Steps a statement once, on a thread of its own or on one that stays. */
+/* Steps a statement once, on a new thread or on a thread that stays. */
 struct stepper {
 	sqlite3_stmt *stmt;
 	pthread_barrier_t *go;
@@ -80,13 +80,14 @@ static void expect_cpu_time(sqlite3 *db, const char *mark, uint64_t inside)
 
 	printf("%s: %.2f ms inside, cpu_time_ns %.2f ms, sampled %.2f ms\n", mark, (double)inside / 1e6,
 	       (double)logged / 1e6, (double)sampled / 1e6);
-	/* The first call on a thread begins its sampling before it begins the query: some 0.1 ms for each. */
+	/* The first call on a thread begins its sampling before the query, which takes some 0.1 ms for each
+	 * thread. */
 	assert_true((double)logged >= 0.999 * (double)inside - 2e6);
 	assert_true((double)logged <= 1.03 * (double)inside + 2e6);
 	assert_true((double)sampled > 0.85 * (double)inside && (double)sampled < 1.15 * (double)inside);
 }
 
-/* Begun on one thread, each row fetched by a thread that ends, finished on the first. */
+/* The statement begins and finishes on one thread. Other threads, which end, fetch one row each. */
 static void test_threads_that_end(void **state)
 {
 	sqlite3 *db = open_with_numbers("PRAGMA query_profiler_cpu_time_period_ns = 1000000");
@@ -111,7 +112,7 @@ static void test_threads_that_end(void **state)
 	host_close(db);
 }
 
-/* Two threads that live take turns. */
+/* Two threads that stay take turns. */
 static void test_threads_in_turns(void **state)
 {
 	sqlite3 *db = open_with_numbers("PRAGMA query_profiler_cpu_time_period_ns = 1000000");
@@ -149,7 +150,7 @@ static void *share(void *context)
 	struct sharer *sharer = context;
 	sqlite3_stmt *stmt;
 
-	/* Rows, so that threads let each other in. */
+	/* The statement has several rows, so that threads let each other in. */
 	for (int i = 0; i < 3; i++) {
 		stmt = prepare_rows(sharer->db, sharer->mark, 60000);
 		while (sqlite3_step(stmt) == SQLITE_ROW)
