@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exceptions in flight through several frames, for the single-step test: caught, on the
- * way through destructors, thrown again, and unwinding that is forced, as at the end of
- * a thread. */
+/* Exceptions that pass through several frames, for the single-step test: caught, in destructors, rethrown,
+ * and forced unwinding, as at the end of a thread. */
 #include <csetjmp>
 #include <cstring>
 #include <unwind.h>
@@ -42,7 +41,7 @@ __attribute__((noinline)) int catch_in_frame(int size, int *count)
 
 std::jmp_buf *way_out;
 
-/* Asked before each frame. */
+/* Called before each frame. */
 _Unwind_Reason_Code stop_at_end(int, _Unwind_Action, _Unwind_Exception_Class, _Unwind_Exception *,
                                 _Unwind_Context *context, void *end)
 {
@@ -73,7 +72,7 @@ extern "C" int catch_exceptions(void)
 	static volatile int landed;
 	_Unwind_Exception exception = {};
 	landed = 0;
-	/* On the stack, as what is elsewhere is not read for the last steps of longjmp. */
+	/* On the stack, because the last steps of longjmp do not read other memory. */
 	std::jmp_buf here;
 	way_out = &here;
 	if (setjmp(here) == 0)

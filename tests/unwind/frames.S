@@ -5,7 +5,7 @@
  */
 	.text
 
-/* No unwind information at all; calls its argument. */
+/* No unwind information. Calls its argument. */
 	.globl	frame_without_information
 	.type	frame_without_information, @function
 frame_without_information:
@@ -15,7 +15,7 @@ frame_without_information:
 	ret
 	.size	frame_without_information, .-frame_without_information
 
-/* The CFA in rbx over an aligned stack, as the loader's resolver has it. */
+/* The CFA is in rbx over an aligned stack, as in the loader's resolver. */
 	.globl	frame_by_rbx
 	.type	frame_by_rbx, @function
 frame_by_rbx:
@@ -37,7 +37,7 @@ frame_by_rbx:
 	.cfi_endproc
 	.size	frame_by_rbx, .-frame_by_rbx
 
-/* The CFA in rax, which is DWARF's register 0. */
+/* The CFA is in rax, which is DWARF's register 0. */
 	.globl	frame_by_rax
 	.type	frame_by_rax, @function
 frame_by_rax:
@@ -52,7 +52,7 @@ frame_by_rax:
 	.cfi_endproc
 	.size	frame_by_rax, .-frame_by_rax
 
-/* The caller's rbp by value: it is the CFA of what it calls. */
+/* The caller's rbp is not saved, but given as a value: this frame's CFA. */
 	.globl	frame_with_value
 	.type	frame_with_value, @function
 frame_with_value:
@@ -110,7 +110,7 @@ frame_with_memory:
 	.cfi_endproc
 	.size	frame_with_memory, .-frame_with_memory
 
-/* A register that the CIE names, restored to what it says. */
+/* A register that the CIE describes is restored to the CIE's rule. */
 	.globl	frame_restored
 	.type	frame_restored, @function
 frame_restored:
@@ -123,7 +123,7 @@ frame_restored:
 	.cfi_endproc
 	.size	frame_restored, .-frame_restored
 
-/* The bottom, as the return address says. */
+/* The return address 0 marks the bottom. */
 	.globl	frame_at_bottom
 	.type	frame_at_bottom, @function
 frame_at_bottom:
@@ -141,9 +141,9 @@ frame_at_bottom:
 	.cfi_endproc
 	.size	frame_at_bottom, .-frame_at_bottom
 
-/* (top of a stack, callee): as a goroutine that calls C. Frame pointers, no unwind information; the
- * callee runs on the stack of the caller, behind a change that has no frame of its own. The
- * first function returns to the second instruction of goroutine_end. */
+/* (top of a stack, callee): like a goroutine that calls C. Frame pointers, no unwind information. The
+ * callee runs on the caller's stack, after a stack switch that has no frame of its own. The first function
+ * returns to the second instruction of goroutine_end. */
 	.globl	goroutine_run, goroutine_outer, goroutine_inner, goroutine_calls_c, goroutine_end
 	.type	goroutine_run, @function
 	.type	goroutine_outer, @function
@@ -194,10 +194,9 @@ goroutine_calls_c:
 	ret
 	.size	goroutine_calls_c, .-goroutine_calls_c
 
-/* (callee): return as libgcc's functions do that land an exception, in the frame of
- * their caller here, but without the call that copies the registers
- * (handler/unwind/distrust.h). The
- * second has the call further from its end. */
+/* (callee): return like the functions of libgcc that land an exception, here in their caller's frame. The
+ * call that copies the registers is missing (handler/unwind/distrust.h). In the second function, the call
+ * is further from the end. */
 	.macro landing name, room
 	.globl \name
 	.type \name, @function
@@ -231,8 +230,8 @@ goroutine_calls_c:
 	landing frame_landing_soon, 0
 	landing frame_landing_later, 300
 
-/* (callee): as clang leaves it when both ways behind a conditional jump begin with the same
- * addition to the stack pointer, or subtraction (handler/unwind/distrust.h). Stop behind it. */
+/* (callee): as clang writes it if both branches of a conditional jump begin with the same addition to the
+ * stack pointer, or subtraction (handler/unwind/distrust.h). They stop after it. */
 	.globl	frame_released_early
 	.type	frame_released_early, @function
 frame_released_early:

@@ -6,8 +6,8 @@ Run by gdb, which runs a program with witness.c preloaded:
   gdb -batch -nx -ex 'set environment LD_PRELOAD .../libunwind_witness.so' \
       -x gdb_witness.py --args python3 -c '...'
 
-At every stop the frames that gdb finds behind the signal handler must be those of the
-trace. WITNESS_STOPS says how many stops (default 300). Exit status 1: they were not.
+At every stop the frames that gdb finds after the signal handler must equal the trace's frames.
+WITNESS_STOPS sets the number of stops (default 300). Exit status 1: they differ.
 """
 import os
 import sys
@@ -15,12 +15,13 @@ import sys
 import gdb
 
 STOPS = int(os.environ.get("WITNESS_STOPS", "300"))
-# gdb shows functions that were inlined, or that jumped away, as frames of their own.
+# gdb shows inlined functions and tail calls as frames of their own.
 UNREAL = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
 
 
 def find_frames():
-    """Addresses of the frames behind the handler, leaf first; whether gdb got to the end."""
+    """Returns the addresses of the frames after the handler, leaf first, and whether gdb reached
+    the end."""
     frame = gdb.newest_frame()
     while frame is not None and frame.type() != gdb.SIGTRAMP_FRAME:
         frame = frame.older()
@@ -33,7 +34,7 @@ def find_frames():
             break
         if frame.type() in UNREAL:
             continue
-        # A return address less one, as the trace has it.
+        # A return address minus one, as in the trace.
         found.append(frame.pc() - (0 if interrupted else 1))
         interrupted = frame.type() == gdb.SIGTRAMP_FRAME
     reason = last.unwind_stop_reason()

@@ -22,15 +22,15 @@
 #define KEPT_DEPTH 64
 
 struct call {
-	uintptr_t slot; /* where its return address is */
+	uintptr_t slot; /* address of its return address */
 	uintptr_t back;
 };
 
-/* A trace that is not that of the calls made. */
+/* A trace that does not match the calls made. */
 struct kept {
 	struct unwind_result got;
 	uint64_t trace[KEPT_DEPTH];
-	int same, expected; /* its first frames that are, and how many calls there were */
+	int same, expected; /* number of its first frames that match, and of calls made */
 };
 
 static struct {
@@ -50,7 +50,7 @@ static struct {
 	bool running;
 } now;
 
-/* Whether the instruction at `pc` is a call, and how long it is when direct. */
+/* Returns whether the instruction at `pc` is a call. */
 static bool is_call(const uint8_t *pc)
 {
 	/* notrack, bnd, segment and REX prefixes */
@@ -89,8 +89,8 @@ static uintptr_t expected_at(int i, uintptr_t pc)
 	return now.tail[i - 1 - now.depth];
 }
 
-/* Whether the instruction at `pc` jumps to what rcx or rdx holds: the last one of
- * longjmp. */
+/* Returns whether the instruction at `pc` jumps to the address in rcx or rdx, like longjmp's last
+ * instruction. */
 static bool is_jump(const uint8_t *pc)
 {
 	return pc[0] == 0xff && (pc[1] == 0xe1 || pc[1] == 0xe2);
@@ -108,8 +108,8 @@ static void keep(const struct unwind_result *got, const uint64_t *trace, int sam
 	memcpy(kept->trace, trace, (size_t)got->depth * sizeof(trace[0]));
 }
 
-/* Whether the trace named the target of the jump that has happened from `from` to `pc`: at
- * this very address, or at that of the call of setjmp before it. */
+/* Returns whether the trace named the target of the jump from `from` to `pc`: that address, or the call of
+ * setjmp before it. */
 static bool foretold(const struct kept *kept, uintptr_t from, uintptr_t pc, int *callers)
 {
 	const uint64_t *trace = kept->trace;
@@ -125,7 +125,7 @@ static bool foretold(const struct kept *kept, uintptr_t from, uintptr_t pc, int 
 	return true;
 }
 
-/* The traces kept, once there has been a jump from `from` to `pc`. */
+/* Judges the kept traces after a jump from `from` to `pc`. */
 static void judge_kept(uintptr_t from, uintptr_t pc)
 {
 	for (int i = 0; i < now.kept_count; i++) {
@@ -197,14 +197,14 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 extern void trap_on(void);
 extern void trap_off(void);
 
-/* The frame whose instructions are stepped first: the shadow stack is empty in it,
- * and its callers are the tail. */
+/* The first frame whose instructions are stepped. In it the shadow stack is empty, and its callers are the
+ * tail. */
 __attribute__((noinline)) static void run_stepped(void (*work)(void *), void *argument)
 {
 	void *callers[STACK_FRAMES_MAX];
 	const int count = backtrace(callers, STACK_FRAMES_MAX);
 
-	/* callers[0] is here. */
+	/* callers[0] is in this function. */
 	now.tail_count = count - 1;
 	for (int i = 0; i < now.tail_count; i++)
 		now.tail[i] = (uintptr_t)callers[i + 1] - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code of many forms for an object without unwind information that keeps frame pointers.
+ * Code of many forms. Its object has frame pointers and no unwind information.
  */
 #include <alloca.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ __attribute__((noinline)) static unsigned leaf_with_ways(const unsigned char *at
 
 __attribute__((noinline)) static int late_frame(int n, const int *more)
 {
-	if (!more) /* hardly ever needs one */
+	if (!more) /* usually returns here, without a frame */
 		return n + 1;
 	sink += leaf(n);
 	return leaf(sink) + *more;
@@ -137,7 +137,7 @@ void tableless_work(int rounds)
 	}
 }
 
-/* It keeps no frame pointer, and has a 0 there. */
+/* Keeps no frame pointer. rbp is 0. */
 __asm__(".text\n"
         ".globl tableless_without_frame\n"
         ".type tableless_without_frame, @function\n"

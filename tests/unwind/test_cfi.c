@@ -44,11 +44,10 @@ static struct guarded make_guarded(size_t size)
 }
 
 static struct guarded memory, stack;
-static uintptr_t function; /* where the described function pretends to be */
+static uintptr_t function; /* address that the described function pretends to have */
 
-/* Writes header, CIE and one FDE with these instructions; the section ends where
- * the memory does. Addresses are absolute (DW_EH_PE_absptr), so that the function
- * may pretend to be anywhere. */
+/* Writes a header, a CIE and one FDE with these instructions. The section ends where the memory ends.
+ * Addresses are absolute (DW_EH_PE_absptr), so that the function may pretend to be anywhere. */
 static struct cfi_section build(const uint8_t *instructions, size_t size)
 {
 	uint8_t image[512] = { 0 };
@@ -103,7 +102,7 @@ static enum cfi_result step(const struct cfi_section *section, uintptr_t pc, uin
 
 static void test_well_formed(void **state)
 {
-	/* offset rbp at cfa-16 from 4 on, the CFA 16 above rsp. */
+	/* From offset 4 on, rbp is saved at CFA-16, and the CFA is rsp+16. */
 	const uint8_t code[] = { 0x44, 0x0e, 16, 0x86, 2 };
 	struct cfi_section section = build(code, sizeof(code));
 	struct cfi_register saved;
@@ -115,7 +114,7 @@ static void test_well_formed(void **state)
 	assert_int_equal(cfi_find_row(&section, function, &row), CFI_FOUND);
 	assert_int_equal(row.cfa_offset, 8);
 	assert_int_equal(row.frame_pointer.saved, CFI_SAME);
-	/* The row in force at the very address where it begins. */
+	/* The row is in force from exactly the address where it begins. */
 	assert_int_equal(cfi_find_row(&section, function + 3, &row), CFI_FOUND);
 	assert_int_equal(row.cfa_offset, 8);
 	assert_int_equal(cfi_find_row(&section, function + 4, &row), CFI_FOUND);
@@ -146,7 +145,7 @@ static void test_malformed(void **state)
 	static const struct {
 		const char *name;
 		uint8_t size, code[24];
-		bool row_is_fine; /* only a step with all registers finds out */
+		bool row_is_fine; /* only a step with all registers fails */
 	} cases[] = {
 		{ "unknown instruction", 1, { 0x3f }, false },
 		{ "register too big", 3, { 0x05, 0x7f, 1 }, false },
@@ -207,8 +206,8 @@ static uint64_t next_random(void)
 	return random_state;
 }
 
-/* Random bytes as instructions, and random damage to a whole section. Running off
- * the memory is a crash, so that ending is what is tested. */
+/* Random bytes as instructions, and random damage to a section. A read outside the memory crashes, so the
+ * test only checks that every call ends. */
 static void test_random(void **state)
 {
 	const long count = test_rounds(300000);
@@ -222,7 +221,7 @@ static void test_random(void **state)
 	for (long round = 0; round < count; round++) {
 		const size_t size = next_random() % sizeof(code);
 		for (size_t i = 0; i < size; i++) {
-			/* Often a small number, as operands mostly are. */
+			/* Often a small number, like most operands. */
 			const uint64_t random = next_random();
 			code[i] = random & 0x100 ? (uint8_t)random : (uint8_t)(random % 0x20);
 		}
@@ -239,7 +238,7 @@ static void test_random(void **state)
 	for (int i = 0; i <= CFI_BAD_READ; i++)
 		print_message("result %d: %llu rows, %llu steps\n", i, (unsigned long long)results[i][0],
 		              (unsigned long long)results[i][1]);
-	/* The input is hostile, but not so hostile that nothing was reached. */
+	/* The input is hostile, but these results must still occur. */
 	assert_true(results[CFI_FOUND][0] > 1000 && results[CFI_MALFORMED][0] > 1000);
 	assert_true(results[CFI_FOUND][1] > 100 && results[CFI_BAD_READ][1] > 100);
 }

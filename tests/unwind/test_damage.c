@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Damaged stacks and registers, at random, hundreds of thousands of them.
+ * Hundreds of thousands of randomly damaged stacks and registers.
  *
- * A real stack is copied between two inaccessible pages, and unwinding it again and
- * again must end within bounds while words and registers change and change back.
- * Each round is unwound with the memo and without: the memo must never make a
- * difference, whatever changed since the last round. Now and then it is unwound as a stack
- * that is not known, too: what was whole with bounds must be so without.
+ * A real stack is copied between two inaccessible pages. Words and registers are changed and restored, and
+ * every unwinding must end within bounds. Each round unwinds with and without the memo. The memo must never
+ * make a difference, whatever changed since the previous round. Some rounds also treat it as an unknown
+ * stack. A trace that is complete with bounds must be the same without.
  *
- * QUERYPROF_TEST_SEED (a number) and QUERYPROF_TEST_ROUNDS change what is
- * done.
+ * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS set the seed and the number of rounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,10 +37,10 @@
 #define MAX_WORDS (1024u * 1024)
 #define MAX_DAMAGE 6
 
-/* A stack without bounds is read by system calls, and takes ten times as long. */
+/* A stack without bounds is read by system calls, which takes ten times as long. */
 #define UNKNOWN_EVERY 16
 
-/* The copy: `words` of stack, and the registers that go with it. */
+/* The copy: `words` of stack, and the registers for it. */
 static uint64_t *words, *whole_words;
 static size_t word_count;
 static ucontext_t registers;
@@ -66,8 +64,8 @@ static uint64_t relocate(uint64_t value)
 	return value - original_end + (uintptr_t)(words + word_count);
 }
 
-/* Copies the stack from the red zone on, sanitizers' fences and all. Whatever looks like an address in it is
- * moved along, so that frames by rbp work in the copy. */
+/* Copies the stack from the red zone on, including sanitizers' fences. Values that look like addresses in
+ * the stack are relocated, so that frames by rbp work in the copy. */
 __attribute__((no_sanitize("address", "thread"))) static void on_signal(int signal, siginfo_t *info,
                                                                         void *context)
 {
@@ -113,7 +111,7 @@ static void dive_below(void)
 	sink++;
 }
 
-/* frames.S: steps with all registers, which the memo must not take on trust. */
+/* frames.S: steps with all registers, which the memo must not trust. */
 extern void frame_by_rbx(void (*callee)(void));
 
 __attribute__((noinline)) static void dive_above(int n)
@@ -143,8 +141,8 @@ static void *make_stack(void *argument)
 	return argument;
 }
 
-/* Where a signal handler returns to: the frame above is a whole set of registers, on
- * whatever stack they say. */
+/* The address to which a signal handler returns. The frame above it is a full set of registers, on any
+ * stack. */
 static uint64_t trampoline;
 
 static void find_trampoline(void)
@@ -201,7 +199,7 @@ static void test_damaged_stacks(void **state)
 	const long count = test_rounds(300000);
 	static uint64_t trace[STACK_FRAMES_MAX + 1], plain_trace[STACK_FRAMES_MAX + 1];
 	static uint64_t unknown_trace[STACK_FRAMES_MAX + 1];
-	/* No stack known, or another one. */
+	/* No known stack, or another stack. */
 	const struct unwind_stack elsewhere[2] = {
 		{ 0, 0 }, { (uintptr_t)whole_words, (uintptr_t)(whole_words + word_count) }
 	};
@@ -209,7 +207,7 @@ static void test_damaged_stacks(void **state)
 	const ucontext_t whole = registers;
 	uint64_t complete = 0, deep = 0, differs = 0, unknown_complete = 0, unknown_differs = 0;
 
-	/* A single frame of an unknown stack may take no more. */
+	/* The limit for a single frame of an unknown stack. */
 	const bool comparable = word_count * 8 <= 256 * 1024;
 
 	(void)state;
@@ -270,10 +268,10 @@ static void test_damaged_stacks(void **state)
 		}
 		complete += !plain.truncated;
 		deep += plain.depth > 20;
-		/* Mostly the damage goes again before the next round. */
+		/* Usually the damage is undone before the next round. */
 		for (int i = next_random() % 4 != 0 ? changes : 0; i-- > 0;)
 			words[at[i]] = was[i];
-		if (round % 64 == 63) /* and now and then all of it */
+		if (round % 64 == 63) /* and sometimes all damage is undone */
 			memcpy(words, whole_words, word_count * sizeof(words[0]));
 	}
 	print_message("%ld rounds: %llu complete, %llu deep, %llu full steps, no rule %llu, bad reads %llu\n",
@@ -284,7 +282,7 @@ static void test_damaged_stacks(void **state)
 	print_message("as unknown stacks: %llu complete\n", (unsigned long long)unknown_complete);
 	assert_int_equal(differs, 0);
 	assert_int_equal(unknown_differs, 0);
-	/* Hostile, but not so hostile that nothing was reached. */
+	/* The input is hostile, but these results must still occur. */
 	assert_true(complete > (uint64_t)count / 100 && deep > (uint64_t)count / 100);
 	free(memo);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much stack the whole signal handler needs below the frame that the kernel
- * makes, as queryprof.h states it: a thread is sampled while its signals run on an
- * alternate stack that was painted before.
+ * The stack that the whole signal handler needs below the kernel's frame, as stated in queryprof.h. A
+ * thread is sampled while its signals run on an alternate stack, which was painted before.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@
 extern void frame_by_rbx(void (*callee)(void)); /* frames.S: needs all registers */
 
 static unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
-static uintptr_t kernel_frame; /* where the kernel's frame begins, and the handler's stack ends */
+static uintptr_t kernel_frame; /* start of the kernel's frame, and end of the handler's stack */
 static volatile int sink;
 
 static void on_probe(int signal, siginfo_t *info, void *context)
@@ -36,7 +35,7 @@ static void on_probe(int signal, siginfo_t *info, void *context)
 	kernel_frame = (uintptr_t)context - 8; /* the return address is before the ucontext */
 }
 
-/* Two instructions: once seen, all of it is in the cache. */
+/* Few instructions, which are all cached after the first samples. */
 static void spin(void)
 {
 	struct timespec begin, now;
@@ -63,7 +62,7 @@ static void dive(int n, bool odd)
 	sink++;
 }
 
-/* Bytes that were written below the kernel's frame while a query ran. */
+/* Returns the number of bytes written below the kernel's frame while a query ran. */
 static size_t measure(bool odd)
 {
 	size_t lowest;
@@ -99,8 +98,8 @@ static void *run(void *argument)
 	}
 	print_message("plain frames: %zu to %zu bytes; with all registers: up to %zu\n", least[0], most[0],
 	              most[1]);
-	/* A handler that ran at all, from the cache, from the parser: 4 KiB are promised,
-	 * and other compilers need a little more. */
+	/* The handler ran, with the cache and with the parser. 4 KiB are promised, and other compilers
+	 * need a little more. */
 	assert_in_range(least[0], 64, 1024);
 	assert_in_range(most[0], 64, 4096 - 512);
 	assert_in_range(most[1], 64, 4096 - 512);

@@ -27,20 +27,20 @@
 
 #define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined")))
 
-/* Not static: what the handler writes the compiler must not know. */
+/* Not static, so that the compiler does not assume who writes them. */
 struct unwind_stack bounds;
 struct unwind_memo *memo;
 uint64_t with_memo[STACK_FRAMES_MAX], plain[STACK_FRAMES_MAX];
 struct unwind_result seen;
 uint64_t attacks, effects, differences;
 void (*attack)(const ucontext_t *context);
-uintptr_t first_frame; /* above it are the thread's own variables */
+uintptr_t first_frame; /* the thread's own variables are above it */
 volatile int sink;
 
 extern void frame_by_rbx(void (*callee)(void));
 extern void frame_by_rax(void);
 
-/* One trace each way; whether they are equal is counted. */
+/* Unwinds with and without the memo, and counts a difference. */
 static void compare_at_most(const ucontext_t *context, int max)
 {
 	const struct unwind_result a = unwind_addresses(context, &bounds, memo, with_memo, max);
@@ -70,7 +70,7 @@ static void keep_whole(void)
 	memcpy(whole, plain, sizeof(whole));
 }
 
-/* Whether the attack made a difference to the stack as the unwinder sees it. */
+/* Counts an effect if the attack changed the stack as the unwinder sees it. */
 static void count_effect(void)
 {
 	effects += seen.depth != whole_depth ||
@@ -87,7 +87,7 @@ NO_SANITIZE static uint64_t other_value(int which, uint64_t value, const uint64_
 	case 1: return value + 8;
 	case 2: return value - 16;
 	case 3: return value ^ 1;
-	case 4: return words[(i + 2) % count]; /* often the next frame's */
+	case 4: return words[(i + 2) % count]; /* often a word of the next frame */
 	case 5: return (uint64_t)(uintptr_t)&words[(i + 20) % count];
 	case 6: return (uint64_t)(uintptr_t)frame_by_rbx + 10;
 	default: return whole[(i * 7) % (size_t)whole_depth] + 1;
@@ -107,7 +107,7 @@ NO_SANITIZE static void attack_words(const ucontext_t *context)
 			words[i] = other_value(which, value, words, count, i);
 			compare(context);
 			count_effect();
-			/* And from there, with what is behind it changed back. */
+			/* Half of the changed stacks are unwound twice before the word is restored. */
 			if (which % 2 == 0)
 				compare(context);
 			words[i] = value;
@@ -162,7 +162,7 @@ static void attack_limits(const ucontext_t *context)
 		count_effect();
 		compare(context);
 	}
-	/* The same stack, which ends earlier or begins later than it did. */
+	/* The same stack with an earlier end or a later start. */
 	const uintptr_t used = all.end - (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 	for (uintptr_t less = 8; less < used; less += 8) {
 		bounds.end = all.end - less;
@@ -175,7 +175,7 @@ static void attack_limits(const ucontext_t *context)
 		bounds = all;
 		compare(context);
 	}
-	/* Another map, in which all rules are made anew. */
+	/* Another map, for which all rules are computed again. */
 	modules_refresh(true);
 	compare(context);
 }
@@ -188,7 +188,7 @@ __attribute__((noinline)) static void stop_here(void)
 	sink++;
 }
 
-/* Its CFA is saved below rbp: a step that the memo does not take. */
+/* Its CFA is saved below rbp. The memo does not handle such a step. */
 __attribute__((noinline)) static void realigned(void (*callee)(void))
 {
 	volatile char block[96] __attribute__((aligned(64)));
@@ -266,7 +266,7 @@ static void *run_stacks(void *argument)
 
 	bounds = thread_stack();
 	first_frame = (uintptr_t)__builtin_frame_address(0) + 16;
-	/* One memo for all: each begins with what the one before left. */
+	/* One memo for all stacks. Each stack begins with the memo of the previous one. */
 	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
 		attack = chosen;
 		recurse(5, stacks[i]);
@@ -274,7 +274,7 @@ static void *run_stacks(void *argument)
 	return NULL;
 }
 
-/* On a thread: few frames of the C library's below. */
+/* Runs on a thread, which has few frames of the C library at the bottom. */
 static void run_attack(void (*chosen)(const ucontext_t *), uint64_t least_effects)
 {
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
@@ -320,7 +320,7 @@ static int level;
 
 static void go_on(void);
 
-/* Twins: same frames, other return addresses. */
+/* Twins: equal frames, different return addresses. */
 #define TWIN(name, n)                                                                                        \
 	__attribute__((noinline)) static void name(void)                                                     \
 	{                                                                                                    \
@@ -342,14 +342,14 @@ __attribute__((noinline)) static void go_on(void)
 	sink++;
 }
 
-/* Frames of `right`, which the path says. */
+/* The number of frames of `right` must match the path. */
 static void attack_path(const ucontext_t *context)
 {
 	static uintptr_t right_call;
 	int rights = 0;
 
 	compare(context);
-	/* stop_here, then go_on and a twin in turns. */
+	/* The trace is stop_here, then go_on and a twin alternately. */
 	if (path == (1u << LEVELS) - 1)
 		right_call = (uintptr_t)plain[2];
 	for (int i = 0; i < LEVELS; i++)
@@ -370,8 +370,8 @@ static void test_other_callers(void **state)
 	attacks = differences = 0;
 	attack = attack_path;
 	for (unsigned n = 0; n < 1u << LEVELS; n++) {
-		/* All at first; then every path, neighbours differing in one call (Gray's
-		 * order), or in many. */
+		/* First the path with only `right`. Then every path in two orders: in Gray's order
+		 * neighbours differ in one call, in numeric order in many. */
 		for (int order = 0; order < 2; order++) {
 			path = n == 0 ? (1u << LEVELS) - 1 : order != 0 ? n : n ^ n >> 1;
 			level = 0;
@@ -383,7 +383,7 @@ static void test_other_callers(void **state)
 	assert_int_equal(differences, 0);
 }
 
-/* With an empty memo, on a thread whose stack is all its own. */
+/* Runs with an empty memo, on a thread with a new stack. */
 static void run_on_new_stack(void *(*run)(void *))
 {
 	const size_t size = 1 << 20;
@@ -402,11 +402,11 @@ static void run_on_new_stack(void *(*run)(void *))
 	free(memo);
 }
 
-/* --- more frames than a trace has ---------------------------------------------------------- */
+/* --- more frames than a trace holds ---------------------------------------------------------- */
 
 static int left_to_go;
 
-/* Its frames differ by their addresses only. */
+/* Its frames differ only in their addresses. */
 __attribute__((noinline)) static void go_deep(void)
 {
 	void (*volatile self)(void) = go_deep;
@@ -421,10 +421,10 @@ __attribute__((noinline)) static void go_deep(void)
 static void *run_deep(void *argument)
 {
 	static const int depths[] = { 300, 490, 600, 490, 520, 505, 515, 503, 900, 300 };
-	static volatile unsigned n; /* not in a register, which would be in the frames */
+	static volatile unsigned n; /* not in a register, which would be saved in the frames */
 
 	(void)argument;
-	/* Twice: the second trace is the memo's as a whole, if it says so. */
+	/* Each depth twice, because the second trace may come entirely from the memo. */
 	for (n = 0; n < 2 * sizeof(depths) / sizeof(depths[0]); n++) {
 		left_to_go = depths[n / 2];
 		go_deep();
@@ -432,7 +432,7 @@ static void *run_deep(void *argument)
 	return NULL;
 }
 
-/* New frames push the memo's last ones out: the trace does not reach the bottom any more. */
+/* New frames push the memo's last frames out, so that the trace no longer reaches the bottom. */
 static void test_deep(void **state)
 {
 	(void)state;
@@ -443,7 +443,7 @@ static void test_deep(void **state)
 	assert_int_equal(differences, 0);
 }
 
-/* --- it is used at all -------------------------------------------------------------------- */
+/* --- the memo is used -------------------------------------------------------------------- */
 
 static uint64_t misses_with, misses_without;
 
@@ -471,7 +471,7 @@ static void *run_watched(void *argument)
 	return NULL;
 }
 
-/* No rule is looked up for an unchanged stack. */
+/* The unwinder looks up no rule for an unchanged stack. */
 static void test_used(void **state)
 {
 	(void)state;

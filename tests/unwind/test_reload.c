@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries that take each other's place at the same address, with other unwind
- * information, while threads are sampled in them: every trace must be whole, and
- * name each of their frames, whether the map knows of the change already or not.
+ * Libraries replace each other at the same address, with other unwind information, while threads are
+ * sampled in them. Every trace must be complete and contain each of their frames, whether the map already
+ * contains the change or not.
  *
  * Usage: test_reload VARIANT VARIANT
  */
@@ -34,7 +34,7 @@
 #define SWAPS 120
 #define SAMPLES 1500
 #define DEADLINE_S 300
-#define VARIANT_BYTES 64 /* variant_dive is not longer */
+#define VARIANT_BYTES 64 /* variant_dive is at most this long */
 
 typedef int dive_function(int n, int (*callback)(void));
 
@@ -47,7 +47,7 @@ static pthread_rwlock_t in_use = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t samples, inside_samples, moved_samples, cut, wrong;
 static bool stop;
 
-/* How many frames of the library are below the callback, 0 while it does not run. */
+/* Number of the library's frames below the callback, or 0 while the callback does not run. */
 static __thread volatile int frames;
 static __thread struct unwind_stack stack;
 static __thread struct unwind_memo *memo;
@@ -78,7 +78,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	if (result.truncated)
 		count(&cut);
 	if (expected == 0)
-		return; /* nor may `dive` be looked at */
+		return; /* `dive` must not be read either */
 	const uintptr_t code = (uintptr_t)dive;
 	for (int i = 0; i < result.depth; i++)
 		found += trace[i] - code < VARIANT_BYTES;
@@ -124,7 +124,7 @@ static void load(int which)
 	assert_non_null(dive);
 }
 
-/* The smallest case: seen, gone, another in its place, and no hook has reported it. */
+/* The smallest case: a library is sampled and closed, another one takes its place, and no hook reports it. */
 static void test_one_after_the_other(void **state)
 {
 	(void)state;
@@ -173,7 +173,7 @@ static void *run(void *argument)
 		pthread_rwlock_unlock(&in_use);
 	}
 	timer_delete(timer);
-	/* One that was on its way finds the memo still there. */
+	/* A late signal must not use the freed memo. */
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGNAL);
@@ -199,7 +199,7 @@ static void test_under_sampled_threads(void **state)
 	pthread_rwlockattr_t kind;
 
 	(void)state;
-	/* Else the readers never let the writer in. */
+	/* Without this, the readers never let the writer in. */
 	pthread_rwlockattr_init(&kind);
 	pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&in_use, &kind);
@@ -215,7 +215,7 @@ static void test_under_sampled_threads(void **state)
 		same += (uintptr_t)dive == before;
 		pthread_rwlock_unlock(&in_use);
 		nanosleep(&pause, NULL);
-		/* Every other time the rules are in the cache before the next swap. */
+		/* Every second time, the rules are cached before the next swap. */
 		if (swaps % 2 == 0) {
 			modules_refresh(false);
 			nanosleep(&pause, NULL);

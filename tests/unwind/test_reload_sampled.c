@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole library while libraries come and go: eight threads with queries, sampled
- * as often as the settings allow, inside libraries that take each other's place as
- * fast as the loader can. No sample may be cut, lost or wrong for it.
+ * The whole library while other libraries load and unload. Eight threads run queries, and are sampled as
+ * often as the settings allow. They are inside libraries that replace each other as fast as the loader can.
+ * No sample may be cut, lost or wrong because of that.
  *
  * Usage: test_reload_sampled VARIANT VARIANT
  */
@@ -107,7 +107,7 @@ static void test_sampled(void **state)
 	assert_int_equal(qp_init(NULL), QP_OK);
 	assert_int_equal(qp_set(NULL, "query_profiler_real_time_period_ns", "10000"), QP_OK);
 	assert_int_equal(qp_set(NULL, "query_profiler_cpu_time_period_ns", "10000"), QP_OK);
-	/* Else the readers never let the writer in. */
+	/* Without this, the readers never let the writer in. */
 	pthread_rwlockattr_init(&kind);
 	pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&in_use, &kind);

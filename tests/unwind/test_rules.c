@@ -16,7 +16,7 @@
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
-#define MOST 400000u /* addresses of a segment */
+#define MOST 400000u /* addresses per segment */
 
 static void compare_range(const struct code_map *map, const struct code_map *without, uintptr_t start,
                           uintptr_t end, unsigned step, uint64_t *count)
@@ -25,7 +25,7 @@ static void compare_range(const struct code_map *map, const struct code_map *wit
 		const uintptr_t address = start + (n * step) % (end - start);
 		const struct found_rule parsed = rules_find_uncached(without, address);
 
-		/* Put there, and found. */
+		/* The first call stores the rule in the cache, the second one finds it. */
 		rules_find(map, map->rules, address);
 		const struct found_rule kept = rules_find(map, map->rules, address);
 		if (kept.rule != parsed.rule || kept.lasting != parsed.lasting)

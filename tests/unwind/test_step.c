@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwinds at every instruction of several workloads and compares with the truth.
- * Passing means: no wrong trace anywhere, at least 99.99 % of the traces complete (three
- * workloads have a limit of their own, with the reason), and the memo never changes a
- * trace.
+ * Unwinds at every instruction of several workloads, and compares the traces with a shadow stack. To pass,
+ * no trace may be wrong, at least 99.99 % of the traces must be complete, and the memo must never change a
+ * trace. Three workloads have a limit of their own, with the reason.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +25,7 @@
 static volatile int sink;
 static uint64_t all_steps, all_exact;
 
-/* `least` is the share of complete traces. */
+/* `least` is the required share of complete traces. */
 static struct step_result check_within(const char *name, void (*work)(void *), void *argument, double least)
 {
 	struct step_result result;
@@ -51,7 +50,7 @@ static void check(const char *name, void (*work)(void *), void *argument)
 
 __attribute__((noinline)) static int recurse(int n)
 {
-	int (*volatile self)(int) = recurse; /* or else it becomes a loop */
+	int (*volatile self)(int) = recurse; /* otherwise it becomes a loop */
 	return n == 0 ? sink : self(n - 1) + n;
 }
 
@@ -164,8 +163,8 @@ static void sqlite_code(void *argument)
 		sqlite3_exec(db, statements[i], NULL, NULL, NULL);
 }
 
-/* The first call of each goes through the lazy PLT and the resolver: the program
- * is linked with -z lazy. */
+/* The first call of each function uses the lazy PLT and the resolver, because the program is linked with
+ * -z lazy. */
 static void first_calls(void *argument)
 {
 	(void)argument;
@@ -191,7 +190,7 @@ static void throw_exceptions(void *argument)
 	sink += catch_exceptions();
 }
 
-/* OpenSSL's assembly, the part of a Debian system with the oddest CFA rules. */
+/* OpenSSL's assembly has the oddest CFA rules of a Debian system. */
 typedef unsigned char *digest_function(const unsigned char *data, size_t size, unsigned char *out);
 
 static void hash_code(void *argument)
@@ -208,8 +207,8 @@ static void hash_code(void *argument)
 static void test_exceptions(void **state)
 {
 	(void)state;
-	/* While an exception lands, the trace is truncated (distrust.h): up to 1/20 of an
-	 * exception's instructions, and nothing of the search before. */
+	/* While an exception lands, the trace is truncated (distrust.h). That is at most 1/20 of an
+	 * exception's instructions, and none of the search before. */
 	assert_in_range(check_within("exceptions", throw_exceptions, NULL, 0.95).incomplete, 1000, 100000);
 }
 
@@ -236,12 +235,12 @@ static void test_libc(void **state)
 {
 	(void)state;
 	check("libc", libc_code, NULL);
-	/* Loads a library: the start-up code that every library gets from the compiler
-	 * has functions without unwind information (register_tm_clones), 18 steps. */
+	/* Loads a library. The start-up code that the compiler adds to every library has functions without
+	 * unwind information (register_tm_clones), 18 steps. */
 	check_within("iconv, first", iconv_code, NULL, 0.999);
 	check("iconv", iconv_code, NULL);
-	/* glibc's multiplication in assembly (__mpn_mul_1 and its kin) pushes registers
-	 * without a word in its unwind information; traces are truncated there. */
+	/* glibc's multiplication in assembly (__mpn_mul_1 and similar functions) pushes registers that its
+	 * unwind information omits. Traces are truncated there. */
 	assert_in_range(check_within("floats", float_code, NULL, 0.9).incomplete, 100, 100000);
 }
 
@@ -264,7 +263,7 @@ static void test_sqlite(void **state)
 	sqlite3_close(db);
 }
 
-/* All workloads that have no limit of their own. */
+/* All workloads without a limit of their own, together. */
 static void test_all(void **state)
 {
 	(void)state;
@@ -274,7 +273,7 @@ static void test_all(void **state)
 	assert_true((double)all_exact >= 0.9999 * (double)all_steps);
 }
 
-/* The name of a test: that one alone. */
+/* An argument selects one test by its name. */
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {

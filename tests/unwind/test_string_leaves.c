@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libc's string functions are assembly without a frame. In each sample that hits one, the caller is exact at
- * every instruction. libc chooses a variant by the processor: without AVX-512, strstr() is C and calls
- * others.
+ * libc's string functions are assembly without a frame. In each sample that hits one, the caller is exact
+ * at every instruction. libc chooses a variant for the processor. Without AVX-512, strstr() is written in C
+ * and calls other functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define BYTES 4096
-#define SAMPLES 200 /* inside libc, of each function */
+#define SAMPLES 200 /* inside libc, per function */
 
 static char from[BYTES + 64], to[BYTES + 64];
 static volatile size_t sink;
@@ -55,14 +55,14 @@ static uintptr_t caller_start, caller_end, libc_start, libc_end;
 	_(strstr, strstr(from, "xxxy"))                                                                      \
 	_(strcasecmp, strcasecmp(from, to))
 
-/* Behind the call something is left to do: it is no jump. */
+/* Work remains after the call, so that the compiler does not turn it into a jump. */
 #define CALLER(name, call)                                                                                   \
 	__attribute__((noinline, section("string_callers"))) static void call_##name(void)                   \
 	{                                                                                                    \
 		sink = (size_t)(uintptr_t)(call);                                                            \
 		__asm__ volatile("" ::: "memory");                                                           \
 	}
-/* The compiler knows these functions, and is not to. */
+/* The compiler must treat these functions as unknown. */
 #pragma GCC diagnostic ignored "-Wunused-value"
 CALLS(CALLER)
 
@@ -91,14 +91,14 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		return;
 	inside++;
 	if (depth > 1 && is_libc(trace[1]))
-		frame = 2; /* of a function in C, and no more than one */
+		frame = 2; /* at most one frame of a function in C */
 	if (frame < depth && trace[frame] >= caller_start && trace[frame] < caller_end)
 		exact++;
 	else
 		wrong++;
 }
 
-/* The caller's code, and that of the functions: a look-up of which module they are in. */
+/* Finds the address range of libc's code. */
 static int find_libc(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -137,10 +137,10 @@ static void test_leaves(void **state)
 		memset(to, 'x', BYTES);
 		to[BYTES] = 0;
 		inside = exact = wrong = 0;
-		/* No other function of libc's. */
+		/* The loop calls no other function of libc. */
 		for (long round = 0; inside < SAMPLES && round < 20000000; round++)
 			callers[i].call();
-		/* The next frames are in libc, too. */
+		/* The calls after this are in libc, too. */
 		const int all = (int)inside, right = (int)exact;
 		print_message("%-12s %d samples, %d exact\n", callers[i].name, all, right);
 		assert_true(all > 0);

@@ -41,7 +41,7 @@ static void look(void)
 	seen = unwind_addresses(&context, &unknown, NULL, trace, STACK_FRAMES_MAX);
 }
 
-/* A trace that ends in code without a frame pointer is not whole, whatever is in that register. */
+/* A trace that ends in code without a frame pointer is not complete, whatever rbp contains. */
 static void test_without_frame(void **state)
 {
 	(void)state;

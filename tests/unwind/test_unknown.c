@@ -37,7 +37,7 @@
 #include "handler/unwind/unwind.h"
 #include "modules/modules.h"
 
-/* Found by dladdr. */
+/* Visible to dladdr(). */
 #define SEEN __attribute__((noinline, visibility("default")))
 #define STACK_BYTES (768u * 1024) /* room for a sanitizer's frames */
 
@@ -45,7 +45,7 @@ uint64_t trace[STACK_FRAMES_MAX];
 struct unwind_result seen;
 struct unwind_stack known;
 struct unwind_memo *memo;
-ucontext_t interrupted; /* as the handler got it */
+ucontext_t interrupted; /* as passed to the handler */
 int errno_inside;
 static volatile int sink;
 static size_t page;
@@ -62,7 +62,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	errno_inside = errno;
 }
 
-/* Takes a trace of here, in a handler that runs on the same stack. */
+/* Takes a trace at this point, in a handler that runs on the same stack. */
 void take_trace(void);
 SEEN void take_trace(void)
 {
@@ -118,7 +118,7 @@ static void print_trace(void)
 		assert_true(condition);                                                                      \
 	} while (0)
 
-/* A stack between two pages that cannot be touched. */
+/* Returns a stack between two inaccessible pages. */
 static char *make_stack(size_t bytes)
 {
 	char *all = mmap(NULL, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -188,7 +188,7 @@ static void test_coroutine(void **state)
 		expect(!seen.truncated && count_named("dive") == coroutine_depth + 1);
 		expect(is_named(trace[0], "take_trace"));
 		assert_int_equal(errno_inside, 77);
-		/* On its own stack the thread is traced as ever, memo and all. */
+		/* On its own stack the thread is traced as before, with and without the memo. */
 		dive(5);
 		expect(!seen.truncated && count_named("dive") == 6);
 		expect(is_named(trace[seen.depth - 1], "_start"));
@@ -196,7 +196,7 @@ static void test_coroutine(void **state)
 	by_rbx = false;
 	assert_int_equal(unwind_counter(UNWIND_UNKNOWN_STACKS), before + 8);
 
-	/* More of them than fit in a trace. */
+	/* More frames than a trace holds. */
 	coroutine_depth = 900;
 	run_coroutine(stack, STACK_BYTES);
 	expect(seen.truncated && seen.depth == STACK_FRAMES_MAX);
@@ -204,7 +204,7 @@ static void test_coroutine(void **state)
 	free(memo);
 }
 
-/* Frames larger than a page, and larger than what is read for one of them. */
+/* Frames larger than a page, and larger than the amount that is read for one frame. */
 static int frame_bytes;
 
 void dive_widely(int n);
@@ -282,8 +282,8 @@ static void drop_signal_stack(char *stack)
 	free_stack(stack, STACK_BYTES);
 }
 
-/* A handler of the host's that runs on a stack of its own: first its frames, then
- * those of what it interrupted, to the bottom. */
+/* A host's handler runs on a stack of its own. The trace contains its frames, then the interrupted frames
+ * to the bottom. */
 static void test_signal_stack(void **state)
 {
 	struct sigaction action;
@@ -309,7 +309,7 @@ static void work_inside(void)
 	sink++;
 }
 
-/* From one unknown stack to another. */
+/* The trace continues from one unknown stack to another. */
 static void test_signal_in_coroutine(void **state)
 {
 	struct sigaction action;
@@ -338,7 +338,7 @@ static void *in_thread(void *argument)
 	return argument;
 }
 
-/* A thread whose stack we take for another's. */
+/* A thread whose stack is mistaken for another thread's. */
 static void test_unregistered_thread(void **state)
 {
 	pthread_t thread;
@@ -368,7 +368,7 @@ static void test_bare_clone(void **state)
 	static int child;
 
 	(void)state;
-	/* It shares our thread-local memory, errno too; we only wait meanwhile. */
+	/* It shares this thread's thread-local memory, including errno, so this thread only waits. */
 	assert_true(clone(in_clone, stack + STACK_BYTES, flags, NULL, &child, NULL, &child) > 0);
 	for (int now; (now = __atomic_load_n(&child, __ATOMIC_ACQUIRE)) != 0;)
 		syscall(SYS_futex, &child, FUTEX_WAIT, now, NULL, NULL, 0);
@@ -376,7 +376,7 @@ static void test_bare_clone(void **state)
 	free_stack(stack, STACK_BYTES);
 }
 
-/* --- no stacks at all ---------------------------------------------------------------------- */
+/* --- memory that is not a stack -------------------------------------------------------------- */
 
 static void test_no_stack(void **state)
 {
@@ -409,13 +409,13 @@ static void test_no_stack(void **state)
 		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		expect(seen.depth == 1 && seen.truncated);
 	}
-	/* Its last words. */
+	/* The last words of the page. */
 	for (uintptr_t back = 1; back <= page; back += back < 32 ? 1 : 8) {
 		context.uc_mcontext.gregs[REG_RSP] = (greg_t)((uintptr_t)guarded + page - back);
 		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
 		expect(seen.depth >= 1 && seen.depth < 5);
 	}
-	/* The host's signals were left alone. */
+	/* The host's signal handlers are unchanged. */
 	sigaction(SIGSEGV, NULL, &after[0]);
 	sigaction(SIGBUS, NULL, &after[1]);
 	for (int i = 0; i < 2; i++)
@@ -423,7 +423,7 @@ static void test_no_stack(void **state)
 	free_stack(guarded, page);
 }
 
-/* A file's pages behind its end: reading them is a SIGBUS. */
+/* Pages of a mapped file beyond its end. Reading them raises SIGBUS. */
 static void test_cut_file(void **state)
 {
 	FILE *file = tmpfile();
@@ -448,7 +448,7 @@ static void test_cut_file(void **state)
 
 static volatile bool done;
 
-/* Takes the pages behind the first frames away and gives them back, over and over. */
+/* Repeatedly makes the pages after the first frames inaccessible and accessible again. */
 static void *take_pages_away(void *from)
 {
 	while (!done) {
@@ -458,9 +458,9 @@ static void *take_pages_away(void *from)
 	return NULL;
 }
 
-/* While one thread reads a stack, another unmaps it: the trace is whole or ends, and
- * no signal is raised. A coroutine's pages go so only when it does, and garbage that a
- * trace is led to may at any time. */
+/* While one thread reads a stack, another makes its pages inaccessible. The trace is complete or ends
+ * early, and no signal is raised. A coroutine's pages are unmapped only when it ends. But a damaged stack
+ * may lead to garbage, which may be unmapped at any time. */
 static void test_unmapped(void **state)
 {
 	char *stack = make_stack(STACK_BYTES);
@@ -479,7 +479,7 @@ static void test_unmapped(void **state)
 	errno = 0;
 	for (int round = 0; round < 2000000 && (whole < 300 || cut < 300); round++) {
 		seen = unwind_addresses(&context, &known, NULL, trace, STACK_FRAMES_MAX);
-		/* take_trace() and dive(); what called them has returned since. */
+		/* take_trace() and dive(). Their callers have returned since. */
 		whole += seen.depth >= 62;
 		cut += seen.truncated && seen.depth < 62;
 	}
@@ -509,7 +509,7 @@ static void forbid(long number)
 		_exit(77);
 }
 
-/* A process that is killed if it copies memory through the kernel is not. */
+/* A filter kills the process if it copies memory through the kernel. The process must survive. */
 static void test_filtered(void **state)
 {
 	char *stack = make_stack(STACK_BYTES);
@@ -532,9 +532,9 @@ static void test_filtered(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* --- the price ------------------------------------------------------------------------------ */
+/* --- cost ----------------------------------------------------------------------------------- */
 
-/* Only printed: what a trace costs on an unknown stack beside a known one. */
+/* Only prints what a trace costs on an unknown stack and on a known stack. */
 static void test_cost(void **state)
 {
 	enum { ROUNDS = 2000 };
@@ -558,11 +558,11 @@ static void test_cost(void **state)
 	free_stack(stack, STACK_BYTES);
 }
 
-/* --- Go's --------------------------------------------------------------------------- */
+/* --- goroutines ----------------------------------------------------------------------- */
 
 extern void goroutine_run(char *top, void (*callee)(void));
 
-/* The stack of a goroutine, behind the one on which C runs. */
+/* The stack of a goroutine follows the stack on which C runs. */
 static void test_goroutine(void **state)
 {
 	char *stack = make_stack(STACK_BYTES);
@@ -575,7 +575,8 @@ static void test_goroutine(void **state)
 		expect(!seen.truncated && seen.depth == 4);
 		expect(is_named(trace[0], "take_trace"));
 		expect(is_named(trace[1], "goroutine_calls_c"));
-		/* Without goroutine_inner, since who changes the stack has no frame of its own. */
+		/* Without goroutine_inner, because the function that switches the stack has no frame of
+		 * its own. */
 		expect(is_named(trace[2], "goroutine_outer"));
 		expect(is_named(trace[3], "goroutine_end"));
 	}

@@ -37,8 +37,8 @@ extern void frame_landing_later(void (*callee)(void));
 extern void frame_released_early(void (*callee)(void));
 extern void frame_taken_early(void (*callee)(void));
 
-/* The signal handler's arguments and findings. Not static: the compiler would know
- * that nothing it calls changes them, as it does not know of the handler. */
+/* The signal handler's arguments and results. Not static, because the compiler would assume that no call
+ * changes them. It does not know of the handler. */
 uint64_t trace[STACK_FRAMES_MAX];
 struct unwind_result seen;
 struct unwind_stack bounds;
@@ -48,7 +48,7 @@ uint64_t plain_trace[STACK_FRAMES_MAX];
 int memo_differs;
 static volatile int sink;
 
-/* Found by dladdr. */
+/* Visible to dladdr(). */
 #define SEEN __attribute__((noinline, visibility("default")))
 
 static void on_signal(int signal, siginfo_t *info, void *context)
@@ -65,7 +65,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	}
 }
 
-/* Takes a trace of here. int3 rather than raise(): no frames of libc. */
+/* Takes a trace at this point. int3 instead of raise() avoids frames of libc. */
 void take_trace(void);
 SEEN void take_trace(void)
 {
@@ -73,8 +73,8 @@ SEEN void take_trace(void)
 	sink++;
 }
 
-/* Whether the code at `address` belongs to the function of that name. The program
- * is linked with -rdynamic. */
+/* Returns whether the code at `address` belongs to the function with this name. The program is linked with
+ * -rdynamic. */
 static bool is_named(uint64_t address, const char *name)
 {
 	Dl_info info;
@@ -127,7 +127,7 @@ SEEN int own_recursion(int n)
 	return sink++; /* no tail call */
 }
 
-/* Frames of own_recursion that the trace holds next to each other from `from`. */
+/* Returns the number of consecutive frames of own_recursion in the trace, beginning at `from`. */
 static int count_recursion(int from)
 {
 	int count = 0;
@@ -212,8 +212,8 @@ static void test_signal_frame(void **state)
 	expect(!seen.truncated);
 	for (i = 0; i < seen.depth && !is_named(trace[i], "raise_inside"); i++)
 		continue;
-	/* raise_inside, the trampoline (a sanitizer has frames of its own there), and
-	 * what int3 interrupted: the address after it, not less one. */
+	/* raise_inside, the trampoline (a sanitizer has frames of its own there), and the interrupted
+	 * address: the address after int3, not minus one. */
 	for (i += 2; i < seen.depth && trace[i] != at; i++)
 		continue;
 	expect(i < seen.depth);
@@ -238,7 +238,7 @@ static void test_coroutine(void **state)
 	coroutine.uc_link = &caller;
 	makecontext(&coroutine, in_coroutine, 0);
 
-	/* With the thread's bounds the coroutine's is an unknown stack. */
+	/* With the thread's bounds, the coroutine's stack is unknown. */
 	swapcontext(&caller, &coroutine);
 	expect(!seen.truncated && count_recursion(1) == 3);
 
@@ -259,8 +259,8 @@ static void test_no_information(void **state)
 
 	(void)state;
 	frame_without_information(take_trace);
-	/* take_trace is known, and that it was called from there; nothing is guessed. Where take_trace
-	 * keeps a frame pointer, which a sanitizer's does, the trace may go on to the caller. */
+	/* take_trace and its call are known, and nothing is guessed. If take_trace keeps a frame pointer,
+	 * as with a sanitizer, the trace may continue to the caller. */
 	expect(is_named(trace[1], "frame_without_information"));
 	if (seen.truncated) {
 		expect(seen.depth == 2);
@@ -270,8 +270,8 @@ static void test_no_information(void **state)
 	}
 }
 
-/* Where the call that copies the registers is not recognized, a trace ends near the end of
- * such a function, and nowhere else (handler/unwind/distrust.h). */
+/* If the call that copies the registers is not recognised, a trace ends near the end of such a function,
+ * and nowhere else (handler/unwind/distrust.h). */
 void test_unknown_landing(void **state);
 SEEN void test_unknown_landing(void **state)
 {
@@ -291,8 +291,8 @@ static void before_move(void)
 	expect(is_named(trace[3], "test_moved"));
 }
 
-/* Where the stack pointer has moved and the unwind information has not, a trace ends; it does not
- * before. */
+/* If the stack pointer has moved and the unwind information has not, the trace ends. Before the move it
+ * does not end. */
 void test_moved(void **state);
 SEEN void test_moved(void **state)
 {
@@ -303,7 +303,7 @@ SEEN void test_moved(void **state)
 	expect(seen.truncated && seen.depth == 1 && is_named(trace[0], "frame_taken_early"));
 }
 
-/* Code of a compiler at run time: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
+/* Code as a JIT compiler writes it: sub $24,%rsp; call *%rdi; add $24,%rsp; ret */
 static const uint8_t made_code[] = { 0x48, 0x83, 0xec, 0x18, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x18, 0xc3 };
 #define MADE_RETURN 6
 
@@ -313,7 +313,7 @@ static void in_made_code(void)
 	sink++; /* no tail call */
 }
 
-/* The return address into such code is exact, and the last that is known. */
+/* The return address into such code is exact, and is the last one known. */
 static void test_made_code(void **state)
 {
 	void *const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -325,7 +325,7 @@ static void test_made_code(void **state)
 	memcpy(page, made_code, sizeof(made_code));
 	assert_int_equal(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
 	for (int round = 0; round < 6; round++) {
-		/* Twice each: on the known stack, with the memo, on an unknown one. */
+		/* Two rounds each: on the known stack, with the memo, and on an unknown stack. */
 		if (round == 2)
 			memo = calloc(1, unwind_memo_bytes);
 		if (round == 4)
@@ -333,8 +333,8 @@ static void test_made_code(void **state)
 		before = unwind_counter(UNWIND_NO_RULE);
 		call(in_made_code);
 		expect(count_recursion(1) == 4 && trace[6] == (uintptr_t)page + MADE_RETURN - 1);
-		/* Such code is taken to keep frame pointers. This does not; where the caller does, as
-		 * in a sanitizer's build, the trace goes on behind it. */
+		/* Such code is assumed to keep frame pointers. This code does not. If the caller does, as
+		 * in a sanitizer's build, the trace continues after it. */
 		if (seen.truncated)
 			expect(seen.depth == 7 && unwind_counter(UNWIND_NO_RULE) > before);
 		else
@@ -379,7 +379,7 @@ static void test_bounds(void **state)
 	expect(!seen.truncated && is_named(trace[0], "take_trace"));
 	expect(is_named(trace[seen.depth - 1], "_start"));
 
-	/* A stack that ends too early: what fits is returned. */
+	/* The bounds end too early. The frames within the bounds are returned. */
 	bounds = thread_stack();
 	bounds.end = (uintptr_t)__builtin_frame_address(0) - 8;
 	own_recursion(5);
@@ -403,7 +403,7 @@ static void test_limit(void **state)
 	expect(seen.depth == STACK_FRAMES_MAX && seen.truncated);
 }
 
-/* Once seen, a stack needs no parser, and the memo changes nothing. */
+/* Once cached, a stack needs no parser, and the memo changes nothing. */
 static void test_cache_and_memo(void **state)
 {
 	(void)state;
@@ -424,7 +424,7 @@ static void test_cache_and_memo(void **state)
 	memo = NULL;
 }
 
-/* Stack that one trace needs, in bytes: what was overwritten below here. */
+/* Returns the bytes of stack that one trace needs: the part that was overwritten below this frame. */
 __attribute__((noinline)) static size_t measure_stack(const void *context)
 {
 	enum { SPAN = 16384 };
@@ -447,13 +447,13 @@ static void on_measured(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)info;
-	/* An empty cache: every frame goes through the parser. */
+	/* With an empty cache, every frame needs the parser. */
 	memset(code_map_current()->rules, 0, unwind_cache_bytes);
 	stack_missed = measure_stack(context);
 	stack_cached = measure_stack(context);
 }
 
-/* As unwind.h promises. */
+/* The limits that unwind.h promises. */
 static void test_stack_use(void **state)
 {
 	struct sigaction action = { .sa_sigaction = on_measured, .sa_flags = SA_SIGINFO };

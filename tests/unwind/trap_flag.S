@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting and clearing the trap flag, with unwind information that is right at
- * every instruction: clang's builtins for the flags have none for their push.
+ * Sets and clears the trap flag, with unwind information that is right at every instruction. clang's
+ * builtins for the flags have none for their push.
  */
 	.text
 	.macro	change_flag name:req, change:vararg
@@ -14,7 +14,7 @@
 	\change
 	popfq
 	.cfi_adjust_cfa_offset -8
-	ret /* the first instruction that is trapped behind trap_on's popfq */
+	ret /* the first instruction that traps after trap_on's popfq */
 	.cfi_endproc
 	.size	\name, .-\name
 	.endm

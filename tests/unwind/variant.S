@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of two libraries that are the same byte for byte, but for the size of a frame
- * (ROOM) and the unwind information that goes with it. variant_dive(n, callback)
- * makes n + 1 frames and calls the callback from the last.
+ * One of two libraries that are equal byte for byte, except for the size of a frame (ROOM) and its unwind
+ * information. variant_dive(n, callback) makes n + 1 frames and calls the callback from the last one.
  */
 	.text
 	.globl	variant_dive

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a program that a debugger runs: every millisecond of processor time
- * it unwinds the main thread from a signal handler, then calls witness_stop(), where
- * the debugger looks at the trace and at the stack. See gdb_witness.py.
+ * Preloaded into a program that a debugger runs. Every millisecond of CPU time, a signal handler unwinds
+ * the main thread and calls witness_stop(). There the debugger reads the trace and the stack. See
+ * gdb_witness.py.
  */
 #include <signal.h>
 #include <stdint.h>

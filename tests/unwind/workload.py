@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of all kinds in the interpreter, endlessly, for inspection from outside."""
+"""Endlessly creates stacks of all kinds in the interpreter, for inspection from outside."""
 import json
 import re
 import sqlite3

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions whose frames a compiler would make otherwise.
+ * Functions with frames that a compiler would build differently.
  */
 	.text
 
-/* Calls nothing, saves nothing: its return address is in x30. */
+/* A leaf function that saves nothing. Its return address is in x30. */
 	.globl	leaf_trap
 	.type	leaf_trap, @function
 leaf_trap:
@@ -34,7 +34,7 @@ late_record:
 	.cfi_endproc
 	.size	late_record, .-late_record
 
-/* The CFA in x19, and a floating-point register saved. */
+/* The CFA is in x19, and a floating-point register is saved. */
 	.globl	far_fp
 	.type	far_fp, @function
 far_fp:
@@ -61,8 +61,8 @@ far_fp:
 	.cfi_endproc
 	.size	far_fp, .-far_fp
 
-/* Where signal handlers return to, as the kernel's own trampoline in the vdso: its
- * unwind information begins before it, as a return address is looked up less one. */
+/* Signal handlers return here, as to the kernel's own trampoline in the vdso. Its unwind information
+ * begins one instruction earlier, because a return address is looked up minus one. */
 	.cfi_startproc
 	.cfi_signal_frame
 	nop
@@ -74,7 +74,7 @@ return_from_signal:
 	.cfi_endproc
 	.size	return_from_signal, .-return_from_signal
 
-/* As linkers write a PLT, without unwind information: its first entry, and others. */
+/* A PLT as linkers write it, without unwind information: its first entry, and others. */
 	.macro entry register
 	adrp	\register, leaf_trap
 	ldr	x17, [\register, #8]
@@ -91,7 +91,7 @@ plt:
 	entry	x16
 	hint	#34 /* bti c */
 	entry	x16
-	entry	x15 /* no PLT's */
+	entry	x15 /* not a PLT entry */
 	.rept 4
 	nop
 	.endr

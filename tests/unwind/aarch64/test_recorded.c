@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aarch64's rules on this machine: recorded registers and stacks are walked with the
- * rules of their recorded rows, whole and damaged.
+ * The rules for aarch64 on this machine. The test walks recorded registers and stacks with the rules of
+ * their recorded rows, both intact and damaged.
  *
- * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS change what is done.
+ * QUERYPROF_TEST_SEED and QUERYPROF_TEST_ROUNDS set the seed and the number of rounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,13 +23,13 @@
 struct recorded {
 	const char *name;
 	uint64_t registers[CFI_REGISTERS];
-	/* The trace's frame, and the row in force there. */
+	/* The trace's frames, and the row in force at each. */
 	struct {
 		uint64_t pc;
 		struct cfi_row row;
 	} steps[16];
 	int depth;
-	uint64_t words[RECORDED_WORDS]; /* from the interrupted sp up */
+	uint64_t words[RECORDED_WORDS]; /* upwards from the interrupted sp */
 	uint64_t word_count;
 };
 
@@ -38,7 +38,7 @@ struct recorded {
 
 #define COUNT (sizeof(recordings) / sizeof(recordings[0]))
 
-/* The stack's copy, up against a page that cannot be touched; and one below. */
+/* The copy of the stack. It ends at an inaccessible page, and another one is below it. */
 static uint64_t *words;
 static struct unwind_bounds bounds;
 static uint64_t random_state;
@@ -51,7 +51,7 @@ static uint64_t next_random(void)
 	return random_state;
 }
 
-/* Addresses of the recorded stack become the copy's. */
+/* Moves an address in the recorded stack to the copy. */
 static uint64_t relocate(const struct recorded *recorded, uint64_t value)
 {
 	const uint64_t sp = recorded->registers[CFI_STACK_POINTER];
@@ -85,7 +85,7 @@ static struct unwind_frame load(const struct recorded *recorded)
 	return arch_frame_of(registers, registers[CFI_INSTRUCTION_POINTER]);
 }
 
-/* Like the slow walk, where the rule alone does not lead on. */
+/* Steps like the slow walk if the rule alone is not enough. */
 static enum rule_result step(rule_t rule, struct unwind_frame *frame, uintptr_t *fp_slot)
 {
 	const uintptr_t sp = frame->sp;
@@ -124,7 +124,7 @@ static void test_whole(void **state)
 			assert_int_equal(result, RULE_STEPPED);
 			assert_true(frame.sp > before.sp || (rule & 15) == RULE_LINK);
 			if (rule_is_plain(rule) && fp_slot != FP_SLOT_OPAQUE) {
-				/* As the memo will read it again. */
+				/* The memo will read it like this. */
 				assert_true(arch_return_address(&frame) - 1 == frame.pc);
 				signed_ones += *frame.slot != arch_return_address(&frame);
 			}
@@ -170,7 +170,7 @@ static void test_rows(void **state)
 	uintptr_t fp_slot;
 
 	(void)state;
-	assert_int_equal(CFI_SAME, 0); /* what the rows above leave out is unchanged */
+	assert_int_equal(CFI_SAME, 0); /* registers that the rows above omit are unchanged */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const rule_t rule = rule_from_row(&cases[i].row);
 		print_message("%zu: %#llx\n", i, (unsigned long long)rule);
@@ -179,13 +179,13 @@ static void test_rows(void **state)
 		if ((rule & 15) <= RULE_LINK)
 			assert_int_equal(rule_offset(rule), cases[i].row.cfa_offset);
 	}
-	/* x30 of a frame that was left by a call is not its return address. */
+	/* After a call, x30 is not the frame's return address. */
 	frame.link = 0;
 	assert_int_equal(rule_apply(rule_from_row(&cases[2].row), &frame, &bounds, &fp_slot),
 	                 RULE_OUT_OF_BOUNDS);
 }
 
-/* Reads outside the stack would be fatal here. */
+/* A read outside the stack would crash here. */
 static void test_damaged(void **state)
 {
 	const long count = test_rounds(200000);
@@ -212,7 +212,7 @@ static void test_damaged(void **state)
 		if (next_random() % 4 == 0)
 			frame.link = next_random() % 2 ? next_random() : 0;
 		do {
-			/* Now and then a rule that was never meant for this frame. */
+			/* Sometimes uses a rule that was never made for this frame. */
 			struct cfi_row row = recorded->steps[i].row;
 			if (next_random() % 8 == 0)
 				row.cfa_offset = (int32_t)(next_random() % 65536) - 32768;

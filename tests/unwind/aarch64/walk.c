@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole unwinder on aarch64: stacks of this program's own making, walked by the
- * handler's code, the parser and the module map as they are shipped.
+ * The whole unwinder on aarch64. The shipped handler code, parser and module map walk stacks that this
+ * program builds.
  *
- *   walk            checks, prints what failed
- *   walk --record   prints registers, stack and rows of a few traces, as the native
- *                   test replays them
+ *   walk            checks, and prints failures
+ *   walk --record   prints registers, stack and rows of a few traces for the native test
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -64,7 +63,7 @@ static const char *name_of(uint64_t address)
 	return dladdr((void *)(uintptr_t)address, &info) != 0 && info.dli_sname ? info.dli_sname : "?";
 }
 
-/* Everything that a trace was made from, as C. */
+/* Prints everything that a trace was made from, as C. */
 static void record(const void *context)
 {
 	uint64_t registers[CFI_REGISTERS];
@@ -139,7 +138,7 @@ static void check(bool ok, const char *what)
 		fprintf(stderr, "  %2d %#" PRIx64 " %s\n", i, trace[i], name_of(trace[i]));
 }
 
-/* What a function's first instruction has interrupted could be each of these. */
+/* Unwinds from each instruction of a PLT, as if a signal had interrupted it. */
 static void walk_plt(const ucontext_t *real)
 {
 	for (unsigned i = 0; i < 21; i++) {
@@ -198,8 +197,7 @@ SEEN void handle(int signal)
 	sink += signal;
 }
 
-/* qemu-user has no vdso to return through: this one is given to the kernel as libc never
- * does. */
+/* qemu-user has no vdso to return through. This restorer is passed to the kernel, which libc never does. */
 static void handle_usr1(unsigned long flags)
 {
 	enum { SA_HAS_RESTORER = 0x04000000 };
