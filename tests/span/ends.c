@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that ends while its threads are inside of traces: ends kill | exec | exit | fork (a child that is
+ * A program that ends while its threads are inside traces: ends kill | exec | exit | fork (a child that is
  * killed).
  */
 #include <pthread.h>
@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #define THREADS 3
-#define MANY 2500 /* more than an array of a thread's holds */
+#define MANY 2500 /* more than a thread's array holds */
 
 static sem_t inside;
 
-/* The preparation takes longer than all that follows: it is no part of the trace. */
+/* The preparation takes longer than the whole trace, and is not part of it. */
 static int prepare_slowly(void *unused, int action, const char *a, const char *b, const char *c,
                           const char *d)
 {
@@ -27,7 +27,7 @@ static int prepare_slowly(void *unused, int action, const char *a, const char *b
 	return SQLITE_OK;
 }
 
-/* A root that runs, spans in it that have ended, the last of them a statement's, and one that runs. */
+/* Records an open root, ended spans in it, an ended statement, and an open span. */
 static void *record(void *unused)
 {
 	static qp_span_site outer = QP_SPAN_SITE("outer"), inner = QP_SPAN_SITE("inner"),
@@ -62,7 +62,7 @@ static qp_span begin_child(void)
 	return qp_span_begin(&site);
 }
 
-/* The child's site has its number from the parent. */
+/* The child's site inherits its number from the parent. */
 static void fork_killed_child(void)
 {
 	pid_t child;

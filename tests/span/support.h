@@ -14,11 +14,12 @@
 
 extern char trace_path[64];
 
-/* Fixture of a test: queryprof runs with a file of its own. */
+/* Fixture of a test: queryprof runs with its own trace file. */
 int set_up_file(void **state);
 int tear_down_file(void **state);
 
-/* One value of the file, once all that was recorded is in it. The text is in a static buffer. */
+/* Returns one value from the trace file, after everything recorded was stored. The text is in a static
+ * buffer. */
 int64_t ask(const char *sql);
 const char *ask_text(const char *sql);
 

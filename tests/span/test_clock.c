@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The clock of spans agrees with the kernel's on a thread that moves from core to core.
- * QUERYPROF_TEST_CLOCK_SECONDS sets the duration; the default is some seconds.
+ * QUERYPROF_TEST_CLOCK_SECONDS sets the duration. The default is a few seconds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/fast_clock.h"
 
-#define OFF_NS 1000  /* what it may be off by */
-#define WIDE_NS 2000 /* longer between the kernel's readings: the thread was interrupted */
+#define OFF_NS 1000  /* tolerance */
+#define WIDE_NS 2000 /* if the kernel's two readings differ more, the thread was interrupted */
 
 static void move_to(int core)
 {

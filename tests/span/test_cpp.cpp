@@ -51,7 +51,7 @@ void exceptions_end_spans(void **)
 		1);
 }
 
-/* Spans end like in C, in code that is left. */
+/* Spans that were begun with the C functions, in code that an exception leaves. */
 void leaves()
 {
 	static qp_span_site site = QP_SPAN_SITE("is left");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans that do not end properly: nothing breaks, and the file marks them.
+ * Spans that do not end properly. They break nothing, and the file marks them.
  */
 #include <pthread.h>
 #include <queryprof.h>
@@ -58,7 +58,7 @@ static void longjmp_over_spans(void **state)
 	                    "");
 }
 
-/* Not as scopes do: the outer one first, then the inner one, each twice. */
+/* Unlike scopes: the outer span ends first, then the inner one, each twice. */
 static void in_the_wrong_order(void **state)
 {
 	static qp_span_site a = QP_SPAN_SITE("a"), b = QP_SPAN_SITE("b");
@@ -125,11 +125,11 @@ static void nested_deep(void **state)
 		200);
 }
 
-/* All at the same time, each inside of the one before. */
+/* All spans are open at the same time, each inside the previous one. */
 static void a_million_open_spans(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("open");
-#ifdef __SANITIZE_ADDRESS__ /* ten times as slow, and nothing new in the second 100,000 */
+#ifdef __SANITIZE_ADDRESS__ /* ten times as slow, and the second 100,000 test nothing new */
 	const int count = 100000;
 #else
 	const int count = 1000000;
@@ -144,11 +144,11 @@ static void a_million_open_spans(void **state)
 		spans[i] = qp_span_begin(&site);
 	for (int i = count; i-- > count / 2;)
 		qp_span_end(spans[i]);
-	qp_trace_end(); /* the others run still */
+	qp_trace_end(); /* the other spans are still open */
 	free(spans);
 	set("trace_wait_ms", "DEFAULT");
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'open'"), count);
-	/* The time of each but the innermost is that of the next. */
+	/* The self time of each span is its duration minus the next span's duration. */
 	snprintf(expected, sizeof(expected), "%d 0", count / 2);
 	assert_string_equal(
 		ask_text("SELECT sum(flags & 1) || ' ' || sum(coalesce(max(rest, 0) <> self_ns, "
@@ -172,7 +172,7 @@ static void fork_inside(void **state)
 	handle = qp_span_fork();
 	child = fork();
 	if (!child) {
-		/* No trace here, unless it joins the parent's. */
+		/* The child has no trace unless it joins the parent's. */
 		int code = qp_span_here == NULL ? 0 : 1;
 
 		qp_span_end(span);
@@ -219,7 +219,7 @@ static void exec_inside(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* The child has its parent's memory: it must leave the trace alone. */
+/* The child shares its parent's memory, so it must not change the trace. */
 static void vfork_inside(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("vforks");
@@ -230,7 +230,7 @@ static void vfork_inside(void **state)
 	pid_t child;
 
 	(void)state;
-	/* With the first connection calls of exec are followed. */
+	/* The library hooks exec when the first connection opens. */
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(qp_attach(db), QP_OK);
 	begin();
@@ -270,8 +270,8 @@ static void exit_quickly(void)
 	assert_int_equal(status, 0);
 }
 
-/* Within quick_exit() as before _exit(): the trace is stored as far as it came, if that takes no more than a
- * second. On a busy machine it may. */
+/* quick_exit() acts as _exit() does: the library stores the unfinished trace, if that takes at most a
+ * second. On a busy machine it may take longer. */
 static void quick_exit_inside(void **state)
 {
 	enum { MOST = 20 };
@@ -290,7 +290,7 @@ static void quick_exit_inside(void **state)
 	assert_int_equal(ask("SELECT sum(unended) FROM span_log WHERE operation_name = 'exits quickly'"), 1);
 }
 
-/* The trace has been handed over by then; the program that goes on ends it, and begins another. */
+/* exec() has handed over the trace. The program continues, ends the trace, and begins another one. */
 static void exec_fails_inside(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("exec fails");
@@ -300,7 +300,7 @@ static void exec_fails_inside(void **state)
 	(void)state;
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(qp_attach(db), QP_OK);
-	for (int i = 0; i < 40; i++) { /* more than nest */
+	for (int i = 0; i < 40; i++) { /* more than can nest */
 		begin();
 		span = qp_span_begin(&site);
 		assert_int_equal(execl("/nonexistent", "x", NULL), -1);
@@ -319,7 +319,7 @@ static void exec_fails_inside(void **state)
 		1);
 }
 
-/* The thread's trace ends with it; what comes then has nowhere to go. */
+/* qp_shutdown() ends the thread's trace. Spans after it are discarded. */
 static void shutdown_inside(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("shut down");
@@ -356,7 +356,7 @@ int main(void)
 		cmocka_unit_test(fork_inside),          cmocka_unit_test(exec_inside),
 		cmocka_unit_test(vfork_inside),         cmocka_unit_test(quick_exit_inside),
 		cmocka_unit_test(exec_fails_inside),    cmocka_unit_test(shutdown_inside),
-		cmocka_unit_test(a_million_open_spans), /* last: the others read all spans of the file */
+		cmocka_unit_test(a_million_open_spans), /* last: the other tests read all spans of the file */
 	};
 
 	return cmocka_run_group_tests(tests, set_up_file, tear_down_file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements that name a trace of another program or library become spans of it.
+ * Statements that name a trace of another program or library become spans of that trace.
  */
 #include <queryprof.h>
 #include <sqlite3.h>
@@ -27,7 +27,7 @@ static void run(const char *sql, int expected)
 static int set_up(void **state)
 {
 	set_up_file(state);
-	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
+	set("log_queries_min_query_duration_ns", "0"); /* applies to connections opened later */
 	if (sqlite3_open(":memory:", &db) || qp_attach(db))
 		fail_msg("%s", qp_error());
 	return 0;
@@ -53,7 +53,7 @@ static void by_comments(void **state)
 	                             "q.thread_id ORDER BY s.start_time_ns)"),
 	                    "UNSET INTERNAL, ERROR INTERNAL");
 	assert_int_equal(ask("SELECT count(*) FROM span_log"), 2);
-	/* The trace is one, from the first to the last. */
+	/* There is one trace, from the first statement's start to the last one's end. */
 	assert_int_equal(ask("SELECT count(*) FROM traces"), 1);
 	assert_int_equal(ask("SELECT spans = 2 AND statements = 2 AND trace_id = '" TRACE
 	                     "' AND duration_ns = "
@@ -62,7 +62,7 @@ static void by_comments(void **state)
 	                 1);
 }
 
-/* In a trace of its own, too. */
+/* The statement is also a span of the program's own trace. */
 static void beside_ones_own(void **state)
 {
 	(void)state;
@@ -77,7 +77,7 @@ static void beside_ones_own(void **state)
 		1);
 }
 
-/* Where the program has begun the trace with the same id, the statement is there already. */
+/* If the program has begun the trace with the same id, the statement is already in it. */
 static void not_twice(void **state)
 {
 	int64_t newest;
@@ -87,12 +87,12 @@ static void not_twice(void **state)
 	{
 		QP_SPAN("request");
 		run("SELECT 1 AS once" COMMENT(LAST_TRACE), SQLITE_OK);
-		/* Even if it has come to the file before the trace's end. */
+		/* Even if the statement is stored before the trace ends. */
 		assert_int_equal(qp_flush(60000), QP_OK);
 		newest = ask("SELECT max(id) FROM span_batches");
 	}
 	qp_trace_end();
-	/* A reader that follows the file has met the numbers until then. */
+	/* A reader that follows the file has read all rows up to this number. */
 	assert_true(ask("SELECT max(id) FROM span_batches") > newest);
 	assert_string_equal(
 		ask_text("SELECT group_concat(p.operation_name) FROM span_log AS s JOIN span_log AS "

@@ -23,7 +23,7 @@
 #include "span/keep.h"
 #include "span/site.h"
 
-/* Of this thread: the flusher frees, too. */
+/* Per thread, because the flusher frees memory, too. */
 static _Thread_local volatile sig_atomic_t raises, frees;
 
 void __real_free(void *memory);
@@ -39,7 +39,7 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* Registered before queryprof's own, and so called before it in a child. */
+/* Registered before queryprof's handler, so that the child runs it first. */
 static void begin_of_child(void)
 {
 	frees = 0;
@@ -52,7 +52,7 @@ __attribute__((constructor(101))) static void register_first(void)
 
 static volatile sig_atomic_t frees_at_end;
 
-/* What _exit() does before the process ends. */
+/* Does the work that _exit() does before the process ends. */
 static void end_process(int number)
 {
 	int before = frees;
@@ -65,7 +65,7 @@ static void end_process(int number)
 static int start(void **state)
 {
 	(void)state;
-	alarm(120); /* ends what hangs */
+	alarm(120); /* ends a test that hangs */
 	signal(SIGUSR1, end_process);
 	return qp_init(NULL);
 }
@@ -105,7 +105,7 @@ static void two_spans(void)
 	QP_SPAN("inner");
 }
 
-/* A context with links has memory of its own, which its end frees. */
+/* A context with links owns memory, which its end frees. */
 static void a_signal_within_the_end_of_a_trace(void **state)
 {
 	struct kept before = kept_now();
@@ -126,11 +126,11 @@ static void a_signal_within_the_end_of_a_trace(void **state)
 	qp_trace_end();
 	assert_int_equal(raises, 0);
 	assert_int_equal(frees_at_end, 0);
-	/* The handler has handed over the outer one; the process has not ended. */
+	/* The handler has handed over the outer trace, but the process has not ended. */
 	assert_null(qp_span_here);
 	qp_trace_end();
 	assert_kept(before, 4, 4);
-	for (int i = 0; i < 4; i++) { /* no chunk is there twice */
+	for (int i = 0; i < 4; i++) { /* no chunk is in the list twice */
 		begin();
 		two_spans();
 	}
@@ -147,7 +147,7 @@ static void a_signal_while_a_site_is_added(void **state)
 	(void)state;
 	begin();
 	two_spans();
-	sites_publish_again(); /* there is something to publish */
+	sites_publish_again(); /* ensures that there is something to publish */
 	lock_acquire(lock);
 	raise(SIGUSR1);
 	lock_release(lock);
@@ -157,7 +157,7 @@ static void a_signal_while_a_site_is_added(void **state)
 	assert_kept(before, 1, 2);
 }
 
-/* The array was another trace's before. */
+/* Another trace used the array before. */
 static void a_signal_before_a_span_is_written(void **state)
 {
 	struct kept before = kept_now();
@@ -191,7 +191,7 @@ static void the_end_comes_once(void **state)
 	assert_kept(before, 2, 4);
 }
 
-/* The allocator's locks may be another thread's there. */
+/* Another thread may have held the allocator's locks at the fork. */
 static void a_forked_child_frees_nothing(void **state)
 {
 	pid_t child;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which traces are kept, what is counted, and what happens to spans without room.
+ * The rules for keeping traces, the counters, and spans for which there is no room.
  */
 #include <pthread.h>
 #include <queryprof.h>
@@ -22,7 +22,7 @@ static void pass(int64_t ns)
 	} while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < ns);
 }
 
-/* A trace of one span that lasts so long. */
+/* Records a trace with one span of this duration. */
 #define TRACE(name, ns)                                                                                      \
 	do {                                                                                                 \
 		static qp_span_site site_ = QP_SPAN_SITE(name);                                              \
@@ -59,20 +59,20 @@ static void slow_ones(void **state)
 	set("trace_keep", "slow");
 	set("trace_keep_min_duration_ns", "100ms");
 	TRACE("quick", 1000);
-	TRACE("slow", 110000000); /* the spans' clock may be some ns behind the kernel's */
+	TRACE("slow", 110000000); /* the clock of spans may lag some ns behind the kernel's */
 	TRACE("quick", 1000);
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'quick' AND duration_ns < 100000000"),
 	                 0);
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'slow' AND duration_ns >= 100000000"),
 	                 1);
-	/* On a loaded machine a quick one may take as long as a slow one. */
+	/* On a busy machine a quick trace may take as long as a slow one. */
 	delayed = ask("SELECT count(*) FROM traces WHERE root = 'quick'");
 	assert_int_equal(metric("traces_kept") - kept, 1 + delayed);
 	assert_int_equal(metric("traces_left_out") - left, 2 - delayed);
 	assert_int_equal(metric("spans") - spans, 1 + delayed);
 }
 
-/* A query of an engine: samples are of queries. */
+/* Runs a query of an engine, because only queries have samples. */
 static void work(uint64_t cpu_ns)
 {
 	qp_query_begin(NULL);
@@ -132,7 +132,7 @@ static void *span_elsewhere(void *handle)
 	return NULL;
 }
 
-/* Spans before and after it are not kept either. */
+/* Spans that another thread records before and after the decision are not kept either. */
 static void other_threads_obey(void **state)
 {
 	static qp_span_site many = QP_SPAN_SITE("many");
@@ -161,7 +161,7 @@ static void other_threads_obey(void **state)
 	                 0);
 }
 
-/* Those who follow the file know a row by its number. */
+/* Readers that follow the file identify a row by its number. */
 static void numbers_of_rows_only_grow(void **state)
 {
 	int64_t newest = ask("SELECT max(id) FROM span_batches");
@@ -189,11 +189,11 @@ static void numbers_of_rows_only_grow(void **state)
 		assert_true(ask("SELECT max(id) FROM span_batches") > newest);
 		newest = ask("SELECT max(id) FROM span_batches");
 	}
-	/* The next one that is left out removes what the one before has left. */
+	/* The next trace that is left out removes the empty row of the previous one. */
 	assert_true(ask("SELECT count(*) FROM span_batches WHERE count = 0") <= 1);
 }
 
-/* One of 10: binomial. */
+/* One of 10 is kept. The number is binomial. */
 static void some_at_random(void **state)
 {
 	int64_t kept = metric("traces_kept"), left = metric("traces_left_out");
@@ -206,7 +206,7 @@ static void some_at_random(void **state)
 	kept = metric("traces_kept") - kept;
 	left = metric("traces_left_out") - left;
 	assert_int_equal(kept + left, 10000);
-	/* 1000, with a standard error of 30. */
+	/* The mean is 1000, the standard error 30. */
 	assert_in_range(kept, 1000 - 6 * 30, 1000 + 6 * 30);
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'perhaps'"), kept);
 }
@@ -223,7 +223,7 @@ static void wrong_rules_are_refused(void **state)
 	set("trace_keep", "slow, random");
 }
 
-/* More than the ring can hold, without a wait: what is lost is counted in the trace. */
+/* The trace has more spans than the ring holds, and nothing waits. The trace counts the lost spans. */
 static void what_has_no_room_is_counted(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("a million");
@@ -263,7 +263,7 @@ static void a_thread_may_wait_for_room(void **state)
 	set("trace_wait_ms", "DEFAULT");
 	assert_int_equal(metric("spans_dropped"), before);
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'another million'"), 1000000);
-	/* Each span once, one after the other. */
+	/* Each span is stored once, and in order. */
 	assert_int_equal(
 		ask("SELECT count(*) FROM (SELECT first_span - lag(first_span) OVER (ORDER BY id) AS "
 	            "step FROM span_batches WHERE trace_lo = (SELECT trace_lo FROM span_batches "
@@ -271,7 +271,7 @@ static void a_thread_may_wait_for_room(void **state)
 		0);
 }
 
-/* At the file's bound the oldest go, also where there are no samples. */
+/* When the file reaches its limit, the oldest traces are removed, even if there are no samples. */
 static void the_oldest_go_at_the_bound(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("many traces");
@@ -291,7 +291,7 @@ static void the_oldest_go_at_the_bound(void **state)
 	first = ask("SELECT count(*) FROM traces WHERE root = 'many traces'");
 	assert_in_range(first, 10, 500);
 	assert_true(metric("store_bytes") < 5 * 1024 * 1024);
-	/* The newest are there, whole. */
+	/* The newest traces are complete. */
 	assert_int_equal(ask("SELECT spans FROM traces ORDER BY start_time_ns DESC LIMIT 1"), 900);
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE start_time_ns < (SELECT min(start_ns) FROM "
 	                     "span_batches)"),

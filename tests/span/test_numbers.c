@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A span names its parent by the distance of their numbers, which has 32 bits.
+ * A span stores its parent as the difference of their numbers, in 32 bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void one_span(void)
 	QP_SPAN("one");
 }
 
-/* As after four million traces inside of this one. */
+/* Simulates four million traces inside this trace. */
 static void a_parent_too_far_away_is_none(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("far away");
@@ -44,7 +44,7 @@ static void a_parent_too_far_away_is_none(void **state)
 	for (unsigned i = 0; i < CHUNK_ENTRIES; i++)
 		one_span();
 	qp_traceparent(behind);
-	assert_string_equal(behind, outside); /* and no number that no span has */
+	assert_string_equal(behind, outside); /* not the number of a nonexistent span */
 	qp_span_end(span);
 	one_span();
 	qp_traceparent(behind);

@@ -37,7 +37,7 @@ class Remains(unittest.TestCase):
                           " JOIN span_sites AS s ON s.id = r.site WHERE s.name <> 'child' GROUP BY 1 ORDER BY 1").fetchall()
         self.assertEqual(rows, [("", 0, THREADS, THREADS), ("inner", 0, THREADS * (SPANS - 3), THREADS * (SPANS - 3)),
                                 ("last", THREADS, THREADS, THREADS), ("outer", THREADS, THREADS, THREADS)])
-        # All are children of their root, which lasted until the newest time that is known.
+        # All are children of their root, which lasts until the newest known time.
         self.assertEqual(db.execute("SELECT count(*) FROM span_rows AS r WHERE r.parent NOT IN (SELECT o.span FROM span_rows AS o"
                                     " JOIN span_sites AS s ON s.id = o.site WHERE s.name = 'outer') AND r.parent <> 0").fetchone(), (0,))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements are spans of the thread's trace with the times of query_log, and each sample has the span that
+ * Statements are spans of the thread's trace with the times of query_log. Each sample names the span that
  * was open.
  */
 #include <queryprof.h>
@@ -16,7 +16,7 @@
 
 static sqlite3 *db;
 
-/* Some 2 s of a slow machine's CPU time at most. */
+/* Needs at most about 2 s of CPU time on a slow machine. */
 #define LONG                                                                                                 \
 	"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 3000000) SELECT sum(x) "   \
 	"FROM c"
@@ -29,7 +29,7 @@ static void begin(void)
 
 static jmp_buf out;
 
-/* A function of the host's, with a span of its own, inside of a statement. */
+/* An SQL function of the host, with a span of its own inside the statement. */
 static void probe(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	QP_SPAN("in the function");
@@ -89,29 +89,30 @@ static void have_the_times_of_query_log(void **state)
 		must_exec(db, LONG);
 	}
 	qp_trace_end();
-	/* Statements of other tests have lines, too, if they lost their processor for 10 ms. */
+	/* Statements of other tests also have rows if they lost their processor for 10 ms. */
 	assert_int_equal(ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
 	                     "s.operation_name = q.query AND s.duration_ns = q.query_duration_ns AND "
 	                     "s.start_time_us BETWEEN strftime('%s', q.query_start_time_microseconds) * "
 	                     "1000000 AND (strftime('%s', q.query_start_time_microseconds) + 1) * 1000000 "
 	                     "AND s." OF("slow request")),
 	                 1);
-	/* A sample's time is read by another clock: one of a span's first or last microsecond may be outside.
-	 */
+	/* Another clock gives a sample's time. A sample in a span's first or last microsecond may be
+	 * outside the span. */
 	assert_int_equal(ask("SELECT s.samples = (SELECT count(*) FROM trace_log WHERE query_id = s.query_id"
 	                     " AND timestamp_ns BETWEEN s.start_time_ns AND s.finish_time_ns) AND s.samples "
 	                     "> 5 AND s.self_time_ns = s.duration_ns FROM span_log AS s WHERE "
 	                     "operation_name LIKE 'WITH RECURSIVE%'"),
 	                 1);
-	/* One line of time. A span begins later than its statement's preparation, by the time between that
-	 * and the first step: a sample of the preparation may lie before it, and that takes less than a
-	 * period. */
+	/* Both clocks show the same time. A span begins at the first step, after its statement's
+	 * preparation. One sample of the preparation may therefore precede the span, since the preparation
+	 * takes less than a period. */
 	assert_int_equal(ask("SELECT count(*) FROM (SELECT sum(t.timestamp_ns < s.start_time_ns - 1000) AS "
 	                     "before, sum(t.timestamp_ns > s.finish_time_ns + 1000) AS after FROM trace_log "
 	                     "AS t JOIN span_log AS s USING (span_id) GROUP BY span_id) WHERE before > 1 OR "
 	                     "after > 0"),
 	                 0);
-	/* The request has its CPU time, and that of such a sample, with the error that samples have. */
+	/* The request has the statement's CPU time plus the CPU time of such a sample. Both agree with
+	 * query_log within the samples' error. */
 	assert_int_equal(
 		ask("SELECT r.samples = 0 AND r.cpu_time_ns = s.cpu_time_ns + (SELECT coalesce(sum(value), "
 	            "0) FROM trace_log WHERE query_id = s.query_id AND trace_type = 'CPU' AND timestamp_ns "
@@ -158,13 +159,14 @@ static sqlite3_stmt *prepare(const char *sql)
 
 #define HOUR_NS "3600000000000"
 
-/* A preparation that takes as long has a line, and what follows goes on with it. One with a sample has a
- * line, too: no sample comes within the period. (Without a period the connection would not be followed.) */
+/* A preparation that lasts at least this long has a row, and the statement's run continues it. A sampled
+ * preparation has a row, too, so the period is an hour. (Without a period, the library would ignore the
+ * connection.) */
 static sqlite3 *open_with(const char *min_duration_ns)
 {
 	sqlite3 *opened;
 
-	set("log_queries_min_query_duration_ns", min_duration_ns); /* of connections from now on */
+	set("log_queries_min_query_duration_ns", min_duration_ns); /* applies to connections opened later */
 	set("query_profiler_cpu_time_period_ns", HOUR_NS);
 	if (sqlite3_open(":memory:", &opened) || qp_attach(opened))
 		fail_msg("%s", qp_error());
@@ -173,7 +175,7 @@ static sqlite3 *open_with(const char *min_duration_ns)
 	return opened;
 }
 
-/* The spans of the statement `SELECT 1 AS name`, each within its parent. */
+/* Compares the spans of the statement `SELECT 1 AS name`, each with its parent. */
 static void assert_within(const char *name, const char *expected)
 {
 	char sql[512];
@@ -230,7 +232,7 @@ static void are_spans_of_a_trace_that_begins_later(void **state)
 	assert_within("earlier", "steps what was prepared earlier: SELECT 1 AS earlier");
 }
 
-/* It was prepared in a trace that has ended. */
+/* Each statement was prepared in a trace that has ended. */
 static void are_spans_of_the_trace_that_steps_them(void **state)
 {
 	sqlite3 *before = db;
@@ -256,7 +258,7 @@ static void are_spans_of_the_trace_that_steps_them(void **state)
 	assert_within("later", "steps it now: SELECT 1 AS later");
 }
 
-/* A statement's span ends with its trace: what runs inside of it in the next trace is that trace's. */
+/* A statement's span ends with its trace. The statement's later spans belong to the next trace. */
 static void are_left_with_their_trace(void **state)
 {
 	sqlite3_stmt *stmt = prepare("SELECT probe(1) UNION ALL SELECT probe(2)");
@@ -279,7 +281,7 @@ static void are_left_with_their_trace(void **state)
 		"|steps on");
 }
 
-/* The same where the next trace is within the first. */
+/* The same, but the next trace is inside the first one. */
 static void are_left_with_the_trace_around(void **state)
 {
 	sqlite3 *before = db;
@@ -312,7 +314,7 @@ static void are_left_with_the_trace_around(void **state)
 		"in the function|SELECT 1 AS deeper");
 }
 
-/* It was prepared in a trace, and that is over. */
+/* The statement was prepared in a trace that has ended. */
 static void make_traces_of_their_own_behind_one(void **state)
 {
 	sqlite3 *before = db;
@@ -332,7 +334,8 @@ static void make_traces_of_their_own_behind_one(void **state)
 	assert_int_equal(ask("SELECT count(*) FROM traces WHERE root = 'SELECT 1 AS behind_it'"), 1);
 }
 
-/* The order in which a program steps them: one begins before another ends, and outlives the span. */
+/* A program steps statements in any order. One begins before another ends, and outlives the span around
+ * it. */
 static void need_not_nest(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("short span");
@@ -370,7 +373,7 @@ static void need_not_nest(void **state)
 	                 1);
 }
 
-/* As a virtual table's, from the call that opens its cursor to the one that closes it. */
+/* Like a virtual table's span, from the call that opens its cursor to the call that closes it. */
 static void begin_or_end(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	static qp_span_site site = QP_SPAN_SITE("cursor");
@@ -420,7 +423,7 @@ static void may_have_spans_over_several_calls(void **state)
 	                 1);
 }
 
-/* The one that ends first has left a span, which is around the other. */
+/* The statement that ends first has left a span open, which contains the other statement. */
 static void have_their_ends_though_they_do_not_nest(void **state)
 {
 	sqlite3 *before = db;
@@ -468,13 +471,13 @@ static void that_fail_have_their_status(void **state)
 	                    "ERROR 1555");
 }
 
-/* What runs inside of them is the child of what is around them. */
+/* A span inside such a statement is a child of the span around the statement. */
 static void that_are_not_logged_are_none(void **state)
 {
 	sqlite3 *before = db;
 
 	(void)state;
-	set("log_queries", "0"); /* of connections, and an engine's queries, from now on */
+	set("log_queries", "0"); /* applies to later connections, and to an engine's queries */
 	if (sqlite3_open(":memory:", &db) || qp_attach(db) ||
 	    sqlite3_create_function(db, "probe", -1, SQLITE_UTF8, NULL, probe, NULL, NULL))
 		fail_msg("%s", qp_error());
@@ -499,7 +502,7 @@ static void that_are_not_logged_are_none(void **state)
 	assert_int_equal(ask("SELECT statements FROM traces WHERE root = 'logs nothing'"), 0);
 }
 
-/* The same for what turns out to be queryprof's own when it runs. */
+/* The same for statements that prove to be queryprof's own when they run. */
 static void that_call_queryprof_are_none(void **state)
 {
 	(void)state;
@@ -519,7 +522,7 @@ static void that_call_queryprof_are_none(void **state)
 		"calls queryprof, ");
 }
 
-/* SQLite is left in the middle: nothing more is done with that connection. */
+/* The jump leaves SQLite in the middle of a call, so the old connection is not used again. */
 static void take_another_connection(void)
 {
 	if (sqlite3_open(":memory:", &db) || qp_attach(db))
@@ -546,7 +549,7 @@ static void that_are_left_end_where_nothing_is_recorded(void **state)
 	assert_string_equal(ask_text("SELECT group_concat(operation_name) FROM span_log WHERE "
 	                             "unended AND trace_id = (SELECT trace_id FROM span_log WHERE "
 	                             "operation_name = 'left there')"),
-	                    ",in the function"); /* the statement's name comes with its end */
+	                    ",in the function"); /* the statement's span gets its name when it ends */
 }
 
 static void that_are_left_are_marked(void **state)
@@ -620,7 +623,7 @@ static void read_blob(sqlite3 *from)
 	assert_int_equal(sqlite3_blob_close(blob), SQLITE_OK);
 }
 
-/* Work of SQLite that has calls of its own: each is a span from its first call to its last. */
+/* SQLite operations with calls of their own. Each is a span from its first call to its last. */
 static void of_backups_checkpoints_and_blobs(void **state)
 {
 	sqlite3 *memory = db;
@@ -628,7 +631,7 @@ static void of_backups_checkpoints_and_blobs(void **state)
 
 	(void)state;
 	close(mkstemp(path));
-	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
+	set("log_queries_min_query_duration_ns", "0"); /* applies to connections opened later */
 	if (sqlite3_open(path, &db) || qp_attach(db))
 		fail_msg("%s", qp_error());
 	must_exec(db,
@@ -651,7 +654,7 @@ static void of_backups_checkpoints_and_blobs(void **state)
 		snprintf(other, sizeof(other), "%s%s", path, i ? "-shm" : "-wal");
 		unlink(other);
 	}
-	/* sqlite3_close(), of the copy, is one too if it had to wait for its turn. */
+	/* The sqlite3_close() of the copy is also a span if it had to wait for a lock. */
 	assert_string_equal(
 		ask_text("SELECT group_concat(s.operation_name || iif(s.unended, ' unended', '') || "
 	                 "iif(s.query_id = '' AND s.operation_name <> 'between steps', ' without a row', "
@@ -662,7 +665,7 @@ static void of_backups_checkpoints_and_blobs(void **state)
 	                 "ORDER BY s.start_time_ns) AS s"),
 		"sqlite3_backup_step(main) between steps sqlite3_wal_checkpoint_v2(main) "
 		"sqlite3_blob_open(main.files.content)");
-	/* The same record as query_log's, and no other clock. */
+	/* The span and query_log use the same record and the same clock. */
 	assert_int_equal(
 		ask("SELECT count(*) FROM span_log AS s JOIN query_log AS q USING (query_id) WHERE "
 	            "s.operation_name LIKE 'sqlite3_%' AND s.operation_name <> 'sqlite3_close()' AND "
@@ -693,7 +696,8 @@ static void of_an_engine_are_spans_too(void **state)
 	                 1);
 }
 
-/* By a longjmp() over it, or a return between: it is no longer than its query, and nobody's parent then. */
+/* A longjmp() or an early return has left the span open. It ends with its query, and later spans are not
+ * its children. */
 static void end_what_was_left_in_them(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("left in the query");
@@ -748,7 +752,7 @@ int main(void)
 		cmocka_unit_test(end_what_was_left_in_them),
 		cmocka_unit_test(that_are_not_logged_are_none),
 		cmocka_unit_test(that_call_queryprof_are_none),
-		/* Last: they leave a connection behind. */
+		/* Last, because they abandon a connection. */
 		cmocka_unit_test(that_are_left_end_where_nothing_is_recorded),
 		cmocka_unit_test(that_are_left_are_marked),
 	};

@@ -11,7 +11,7 @@
 
 #include "support.h"
 
-/* Not below `ns` of wall time. */
+/* Loops until at least `ns` of wall time have passed. */
 static void pass(int64_t ns)
 {
 	struct timespec now, start;
@@ -47,7 +47,7 @@ static void foo(void)
 	baz();
 }
 
-/* Names from the root down, children in their order. */
+/* The names from the root down, children in order of time. */
 #define TREE_OF(root)                                                                                        \
 	"WITH RECURSIVE spans AS MATERIALIZED (SELECT * FROM span_log WHERE trace_id = (SELECT trace_id "    \
 	"FROM traces WHERE root = '" root "')), tree(id, name, depth, start) AS (SELECT span_id, "           \
@@ -65,7 +65,7 @@ static void a_function_and_what_it_calls(void **state)
 	assert_string_equal(ask_text(TREE_OF("foo")), "foo .bar .baz");
 	assert_int_equal(ask("SELECT duration_ns >= 200000 FROM span_log WHERE operation_name = 'bar'"), 1);
 	assert_int_equal(ask("SELECT duration_ns >= 100000 FROM span_log WHERE operation_name = 'baz'"), 1);
-	/* One after the other, inside of the root. */
+	/* The spans follow each other inside the root. */
 	assert_int_equal(ask("SELECT f.start_time_ns <= r.start_time_ns AND r.finish_time_ns <= "
 	                     "z.start_time_ns AND z.finish_time_ns <= f.finish_time_ns AND "
 	                     "f.self_time_ns = f.duration_ns - r.duration_ns - z.duration_ns "
@@ -83,7 +83,7 @@ static void a_function_and_what_it_calls(void **state)
 	                 1);
 }
 
-/* Nothing is recorded outside of a trace, and nothing breaks. */
+/* Spans outside a trace are ignored, and harmless. */
 static void without_a_trace(void **state)
 {
 	int64_t before = metric("spans");
@@ -185,7 +185,7 @@ static void tasks_on_other_threads(void **state)
 		run_tasks(&handle, 4);
 	}
 	qp_trace_end();
-	/* Somebody who comes late. */
+	/* A thread joins after the trace has ended. */
 	run_tasks(&handle, 1);
 	assert_string_equal(ask_text(TREE_OF("request")),
 	                    "request .spawn ..task ...baz ..task ...baz ..task ...baz ..task ...baz ..task "
@@ -230,7 +230,7 @@ static void a_span_of_two_threads(void **state)
 	                 1);
 }
 
-/* Work for three requests at once, as one write for several that wait. */
+/* One piece of work for three requests, like one write for several waiting requests. */
 static void a_batch_for_several_requests(void **state)
 {
 	qp_span_handle handles[4] = { { .trace_lo = 0 } };
@@ -302,7 +302,7 @@ static int64_t realtime(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* Within a microsecond of what a program reads itself, whenever the thread is interrupted. */
+/* The times are within 1 us of the program's own readings, even if the thread is interrupted. */
 static void times_are_the_wall_clock_s(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("timed");
@@ -366,7 +366,7 @@ static void attributes_events_and_status(void **state)
 	assert_int_equal(ask("SELECT spans FROM traces WHERE root = 'noted'"), 1);
 }
 
-/* Names are cut at 255 bytes, and not inside a character. */
+/* Names are truncated to 255 bytes, and never inside a character. */
 static void names_are_cut(void **state)
 {
 	static char name[400];

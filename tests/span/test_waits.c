@@ -32,7 +32,7 @@ static void sleep_us(long us)
 	nanosleep(&(struct timespec){ us / 1000000, us % 1000000 * 1000 }, NULL);
 }
 
-/* nap(us): a function of the host's that sleeps; nap(us, 1): in a span. */
+/* SQL function of the host: nap(us) sleeps, nap(us, 1) sleeps inside a span. */
 static void nap(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	if (argc > 1) {
@@ -59,7 +59,7 @@ static int set_up(void **state)
 	int fd;
 
 	set_up_file(state);
-	set("log_queries_min_query_duration_ns", "0"); /* of connections from now on */
+	set("log_queries_min_query_duration_ns", "0"); /* applies to connections opened later */
 	strcpy(database, "/tmp/queryprof-span-waits-XXXXXX");
 	fd = mkstemp(database);
 	close(fd);
@@ -88,7 +88,7 @@ static void are_children_of_their_statement(void **state)
 	qp_trace_end();
 	must_exec(db, "SELECT nap(20000) AS outside");
 	assert_int_equal(ask("SELECT count(*) FROM span_log WHERE operation_name = '" NAP "'"), 1);
-	/* The two clocks of a thread may differ by a microsecond. */
+	/* A thread's two clocks may differ by 1 us. */
 	assert_int_equal(ask("SELECT w.duration_ns >= 20000000 AND w.start_time_ns >= s.start_time_ns - 1000 "
 	                     "AND w.finish_time_ns <= s.finish_time_ns + 1000 AND s.waits = 1 AND "
 	                     "s.wait_time_ns = w.duration_ns AND s.self_time_ns = s.duration_ns - "
@@ -102,7 +102,7 @@ static void are_children_of_their_statement(void **state)
 		ask("SELECT t.wait_time_ns = w.duration_ns FROM traces AS t JOIN span_log AS w USING "
 	            "(trace_id) WHERE t.root = 'one nap' AND w.operation_name = '" NAP "'"),
 		1);
-	/* The same time as query_log has it, which is without what the thread computed in the call. */
+	/* query_log has the same time, minus the CPU time that the thread used in the call. */
 	assert_int_equal(ask("SELECT q.sleep_ns > 0 AND q.sleep_ns <= s.wait_time_ns FROM span_log AS s JOIN "
 	                     "query_log AS q USING (query_id) WHERE s.operation_name = 'SELECT nap(20000) AS "
 	                     "slept'"),
@@ -124,7 +124,7 @@ static void of_a_span_inside_are_its_children(void **state)
 
 static sem_t locked, refused;
 
-/* The lock is held until it was requested, however late that is. */
+/* A busy handler. The holder keeps the lock until it has run once, however late. */
 static int wait_for_lock(void *unused, int count)
 {
 	(void)unused;
@@ -171,7 +171,7 @@ static void for_locks_have_the_lock_s_name(void **state)
 
 #define TURNS 400
 
-/* Returns how many turns took 2 to 9 us, with a switch. */
+/* Returns the number of turns that took 2 to 9 us and had a context switch. */
 static void pass_to_and_fro(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int count = 0;
@@ -207,12 +207,12 @@ static void may_take_microseconds(void **state)
 	            " WHERE s.operation_name = 'SELECT pass_to_and_fro()' AND w.duration_ns < 10000 AND"
 	            " w.operation_name = 'wait: user function (condition)'");
 	printf("  %d turns of 2 to 9 us, %d spans below 10 us\n", turns, (int)spans);
-	/* Where a wait is as short as what reading the CPU clock takes behind it, or another thread had its
-	 * turn during the reading, it may count as none. */
+	/* A wait may count as none in two cases. It is as short as the reading of the CPU clock after it,
+	 * or another thread ran during the reading. */
 	assert_true(spans >= turns * 9 / 10);
 }
 
-/* More than a thread's array holds, and none of it lost. */
+/* More waits than a thread's array holds. None is lost. */
 static void may_be_many(void **state)
 {
 	(void)state;
@@ -223,7 +223,7 @@ static void may_be_many(void **state)
 		              "sum(nap(1)) AS many FROM c");
 	}
 	qp_trace_end();
-	/* Where another thread had its turn, a sleep may count as none. */
+	/* If another thread ran meanwhile, a sleep may not count as a wait. */
 	assert_in_range(ask("SELECT waits FROM span_log WHERE operation_name LIKE '%AS many FROM c' AND "
 	                    "operation_name NOT LIKE 'prepare%'"),
 	                1001, 2500);
@@ -262,7 +262,7 @@ static void sleep_in_handler(int number)
 
 #define HANDLED 100
 
-/* Records spans until a host's signal handler has waited in the middle of many. */
+/* Records spans until the host's signal handler has waited inside many of them. */
 static void record_many(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	const struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
@@ -300,7 +300,7 @@ static void may_be_of_a_signal_handler(void **state)
 	set("trace_wait_ms", "DEFAULT");
 	printf("%lld spans\n", (long long)count);
 	assert_int_equal(metric("spans_dropped"), dropped);
-	/* All of the host's; of the waits those that did not come while chunks changed hands. */
+	/* All spans of the host are stored. A wait is lost if it happens while chunks are exchanged. */
 	assert_int_equal(ask("SELECT sum(count - statements) FROM span_batches") - others,
 	                 count + ask("SELECT count(*) FROM span_waits") - waits);
 	assert_in_range(ask("SELECT count(*) FROM span_waits") - waits, 1, HANDLED);
