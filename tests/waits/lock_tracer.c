@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: the truth about the locks of files. Each request to lock a file is a line in the file that
- * QUERYPROF_TEST_LOCKS names: process, the end of the path, type, first byte, bytes, whether it was refused,
- * and the time (CLOCK_MONOTONIC, ns) before and after the kernel's answer.
+ * Preloaded, and the reference for file locks. Each request for a lock is a line in the file that
+ * QUERYPROF_TEST_LOCKS names: process, last part of the path, type, first byte, bytes, whether it was
+ * refused, and the time (CLOCK_MONOTONIC, ns) before and after the kernel's answer.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* The path's last part. */
+/* Returns the last part of the path. */
 static const char *name_of(int fd, char path[4096])
 {
 	char link[64];

@@ -8,7 +8,7 @@
 
 #include "../lib/must.h"
 
-/* The number in the first column of the first row. `format` as in sqlite3_mprintf(). */
+/* Returns the number in the first column of the first row. `format` is as for sqlite3_mprintf(). */
 static inline int64_t number(sqlite3 *db, const char *format, ...)
 {
 	sqlite3_stmt *row = NULL;

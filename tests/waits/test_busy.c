@@ -24,7 +24,7 @@
 #define RUNS 6
 #define SLEEP_US 1000
 #define BUSY_MAX 64
-#define LEAST_NS 10000000 /* of a run */
+#define LEAST_NS 10000000 /* CPU time of a run */
 
 static pid_t busy[BUSY_MAX];
 static int busy_count;
@@ -53,7 +53,7 @@ static int end_busy(void **state)
 	return 0;
 }
 
-/* Computes and sleeps by turns. Returns how many of the sleeps were waits. */
+/* Alternates between computing and sleeping. Returns the number of sleeps that were waits. */
 static void work(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	int waits = 0;
@@ -109,7 +109,7 @@ static void test_parts(void **state)
 	assert_int_equal(number(db, "SELECT count(*)" OF_RUNS " AND abs(" PARTS " + rest_ns - "
 	                            "execution_time_ns) > execution_time_ns / 100"),
 	                 0);
-	/* Each slept for nearly as long as it wanted to at least, and another was in its way at times. */
+	/* Each run slept for almost as long as requested, and sometimes waited for a processor. */
 	for (int i = 0; i < RUNS; i++) {
 		char sql[200];
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded host calls sqlite3_mutex_enter() itself: its waits by its own clock, compared with the trace file.
+"""A recorded host calls sqlite3_mutex_enter() itself. Its own clock measures the waits, and the
+trace file must agree.
 
 usage: test_by_hand.py COMMAND HOST"""
 
@@ -20,5 +21,6 @@ with tempfile.TemporaryDirectory() as folder:
                                     " WHERE query = 'sqlite3_mutex_enter()'").fetchone()
     print("waited %.4f s, %.4f s of them after each thread's first query; shown %.4f s in %d waits" %
           (waited, waited_later, shown, calls))
-    # pthread_mutex_lock() is replaced when a second thread has a query: waits before that are not seen.
+    # The library replaces pthread_mutex_lock() when a second thread runs a query. It does not see
+    # earlier waits.
     assert 0.98 * waited_later < shown < 1.02 * waited

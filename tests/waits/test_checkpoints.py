@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""WALs and their checkpoints: what is recorded against what PRAGMA wal_checkpoint returns and what is in the -shm.
+"""WALs and their checkpoints: the trace file must agree with the results of PRAGMA wal_checkpoint
+and with the -shm file.
 
 usage: test_checkpoints.py QUERYPROF [unittest arguments]
 
-QUERYPROF_TEST_ROUNDS: how many random schedules (default 40)."""
+QUERYPROF_TEST_ROUNDS sets the number of random schedules (default 40)."""
 
 import os
 import random
@@ -16,7 +17,7 @@ from recording import *
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "40"))
 SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "44"))
 
-# Reads the head of the index on request: in another process, because a close of the file drops its process's locks.
+# Reads the head of the index on request. It is another process, because closing the file drops its process's locks.
 SHM = r"""
 import struct, sys
 for path in sys.stdin:
@@ -28,7 +29,7 @@ for path in sys.stdin:
         print("none", flush=True)
 """
 
-# Prints, as JSON, what each checkpoint returned, what the index had before and afterwards, and the frames of each writer.
+# Prints as JSON: the result of each checkpoint, the index before and after it, and the frames of each writer.
 SCHEDULES = r"""
 import json, os, random, sqlite3, subprocess, sys
 rounds, seed, shm = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

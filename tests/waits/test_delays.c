@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that are made at the end of a run: they add up to the delays, whatever their lengths.
+ * Samples that are made at the end of a run add up to the delays of any length.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void test_sums(void **state)
 			union delay_sample sample;
 			size_t size = delays_sample(&delays, kind, &query, &sample);
 
-			/* One that is as long as a period has its sample. */
+			/* A delay of a whole period has a sample. */
 			assert_true(size || (kind == 0 ? query.account.run_delay_ns
 			                               : query.rest_ns * (run % 2)) < PERIOD_NS);
 			if (!size)
@@ -84,7 +84,7 @@ static void test_sums(void **state)
 		assert_true(llabs((long long)(sums[kind] - sampled[kind])) <= PERIOD_NS);
 }
 
-/* A wait of less than a period has a sample as often as it is long, in periods. */
+/* If a wait is shorter than a period, its length in periods is its chance of a sample. */
 static void test_first(void **state)
 {
 	int sampled = 0;
@@ -100,7 +100,7 @@ static void test_first(void **state)
 
 		sampled += delays_sample(&delays, 0, &query, &sample) != 0;
 	}
-	/* 5 standard errors of a chance of a quarter. */
+	/* Five standard errors, at a chance of 1/4. */
 	assert_true(abs(sampled - RUNS / 4) <= 5 * 61);
 }
 

@@ -17,8 +17,8 @@ import hangs
 
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 
-# `waits(child)` returns once the child has slept so often since it said that it begins that most sleeps were for its
-# lock, and few for the disk.
+# `waits(child)` returns after the child has printed its line and then slept 24 times. Most of these sleeps are for
+# the lock, and few for the disk.
 COMMON = textwrap.dedent("""
     import os, sqlite3, subprocess, sys, time
     def connect(name):
@@ -76,7 +76,7 @@ REFUSED_AT_ONCE = COMMON + textwrap.dedent("""
     a.execute("ROLLBACK")
 """)
 
-# A cursor keeps the transaction open long after the commit has given back the lock to write.
+# A cursor keeps the transaction open long after the commit has released the write lock.
 READS_ON = COMMON + textwrap.dedent("""
     a = connect("app.db"); a.execute("PRAGMA journal_mode=" + sys.argv[1]); a.execute("CREATE TABLE t(x)")
     a.execute("INSERT INTO t VALUES (1), (2), (3)")
@@ -127,7 +127,7 @@ class Holders(unittest.TestCase):
         self.assertEqual(db.execute("SELECT count(*) FROM lock_waits WHERE holder_query LIKE '%victim%'").fetchone(), (0,))
 
     def test_chain(self):
-        """An INSERT waits for a checkpoint of another process, which waits for a reader."""
+        """An INSERT waits for another process's checkpoint, which waits for a reader."""
         db = self.record(CHECKPOINT_WAITS)
         chain = db.execute("SELECT depth, query, holder_query, process_id = holder_process_id FROM lock_chains WHERE chain ="
                            " (SELECT chain FROM lock_chains WHERE query LIKE '%victim%') ORDER BY depth").fetchall()

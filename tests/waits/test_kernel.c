@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits compared with the kernel's own record of each time that the thread left its processor and returned
+ * Compares waits with the kernel's own record of each time that the thread left its processor and returned
  * (PERF_RECORD_SWITCH), in one run. Skipped if perf_event_open() is not permitted.
  */
 #include <linux/perf_event.h>
@@ -27,12 +27,12 @@
 #define ROUNDS 400
 #define RING_PAGES 256u
 
-static int switches = -1; /* the descriptor */
+static int switches = -1; /* file descriptor */
 static struct perf_event_mmap_page *ring;
 static double kernel_waited, kernel_preempted; /* ns */
 static unsigned long count, lost;
 
-/* On the calling thread. */
+/* Counts the switches of the calling thread. */
 static int open_switches(void)
 {
 	struct perf_event_attr wanted = {
@@ -179,7 +179,7 @@ static void test_kernel(void **state)
 	       100 * (waited + delay - kernel) / kernel, off / 1e9, 100 * (off - kernel) / kernel,
 	       sampled / 1e9);
 	assert_int_equal(lost, 0);
-	/* The hooked waits, and what the flusher makes of the run delay. */
+	/* The samples of hooked waits, and those that the flusher derives from the run delay. */
 	assert_true(ask(db, "SELECT abs(sleep_ns + other_wait_ns + mutex_wait_ns + run_delay_ns + "
 	                    "iif(major_faults, rest_ns, 0) -"
 	                    " (SELECT sum(value) FROM system.trace_log WHERE query_id = 'work' AND "

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Locks and transactions against the truth: a library between SQLite and the kernel (lock_tracer.c) logs each request
-for a lock with the time before and after. Four processes run 1,000 random transactions in three journal modes.
+"""Compares locks and transactions with a reference: a library between SQLite and the kernel
+(lock_tracer.c) logs each request for a lock with the time before and after. Four processes run
+1,000 random transactions in three journal modes.
 
-Both sides see the calls of a thread in the same order, so queryprof's moment of a lock lies between the kernel's answer
-and the thread's next request, however busy the machine is: these are the bounds of every time here.
+Both sides see a thread's calls in the same order. queryprof's time of a lock is therefore
+between the kernel's answer and the thread's next request, even on a busy machine. These are the
+bounds of every time here.
 
-    test_lock_truth.py QUERYPROF TRACER"""
+test_lock_truth.py QUERYPROF TRACER"""
 
 import collections
 import os
@@ -16,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from recording import *
 
 TRACER = os.path.abspath(sys.argv.pop(1))
-TRANSACTIONS = 84  # of each process in each mode: SQLite alone makes some more of them
+TRANSACTIONS = 84  # per process and mode; SQLite itself makes more of them
 
 PROGRAM = """
 import os, random, sqlite3, sys, time
@@ -66,12 +68,12 @@ for child in children:
     assert os.waitpid(child, 0)[1] == 0
 """
 
-# SQLite's bytes of the database's file and of the index of its WAL.
+# The bytes that SQLite locks in the database file and in the index of its WAL.
 FILE, INDEX = "app.db", "app.db-shm"
 PENDING, RESERVED, SHARED = 0x40000000, 0x40000001, 0x40000002
 WAL_WRITE, WAL_READ, WAL_END = 120, 123, 128
 WAL_NAMES = ["WAL write", "WAL checkpoint", "WAL recover"] + 5 * ["WAL read"]
-# A wait that has a row at least. queryprof's own bound is 50 us, by its own clock readings.
+# Waits of at least this length must have a row. queryprof's limit is 50 us on its own clock.
 WAITED_NS = 50000
 
 Lock = collections.namedtuple("Lock", "file kind first size refused before after next")
@@ -87,13 +89,13 @@ def name_of(lock):
 
 
 def bytes_of(lock):
-    """Those that matter: one byte stands for all of SHARED's."""
+    """Returns the bytes that matter. One byte represents the whole SHARED range."""
     which = (PENDING, RESERVED, SHARED) if lock.file == FILE else range(WAL_WRITE, WAL_END)
     return [(lock.file, byte) for byte in which if lock.first <= byte and (not lock.size or byte < lock.first + lock.size)]
 
 
 def read_log(path):
-    """The locks and the runs of each process."""
+    """Returns the locks and the runs of each process."""
     locks, runs = collections.defaultdict(list), collections.defaultdict(list)
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -115,8 +117,8 @@ def read_log(path):
 
 
 def transactions_of(locks, runs):
-    """The first and the last lock of each transaction, and the runs in which it begins and ends. What a run begins again after a
-    refusal is one transaction."""
+    """Returns the first and the last lock of each transaction, and the runs in which it begins and
+    ends. If a run begins again after a refusal, that is the same transaction."""
     def run_of(lock):
         return next((run for run in runs if run.before <= lock.before <= run.after), None)
 
@@ -127,7 +129,7 @@ def transactions_of(locks, runs):
         change = held[lock.file].difference_update if lock.kind == "unlock" else held[lock.file].update
         change(bytes_of(lock))
         has_index |= lock.file == INDEX
-        # The lock of the file is there as long as the WAL is open.
+        # The connection keeps the lock of the database file as long as the WAL is open.
         is_held = held[INDEX] if has_index else (FILE, SHARED) in held[FILE]
         if is_held and not first:
             first = i
@@ -144,7 +146,7 @@ def transactions_of(locks, runs):
 
 
 def holds_of(locks):
-    """For each byte, when the process may have held it, and whether exclusively."""
+    """Returns for each byte when the process may have held it, and whether exclusively."""
     held, found = {}, collections.defaultdict(list)
     for lock in locks:
         if lock.refused:
@@ -161,7 +163,7 @@ def holds_of(locks):
 
 
 def write_bounds(locks, begun, ended_by):
-    """Of how long the transaction had the lock to write."""
+    """Returns the bounds of the time for which the transaction held the write lock."""
     least = most = 0
     taken = None
     for i, lock in enumerate(locks):
@@ -171,7 +173,8 @@ def write_bounds(locks, begun, ended_by):
             if lock.kind == "exclusive":
                 taken = taken or lock
             elif taken:
-                # For SHARED, SQLite first makes its lock of these bytes a shared one.
+                # To return to SHARED, SQLite first turns its lock of these bytes into a shared
+                # lock.
                 before = locks[i - 2 if locks[i - 1].kind == "shared" else i - 1]
                 least += max(0, before.after - taken.next)
                 most += lock.before - taken.after
@@ -183,7 +186,7 @@ Wait = collections.namedtuple("Wait", "lock tries begin least most is_refused")
 
 
 def waits_of(run):
-    """What the run waited for, and the bounds of how long."""
+    """Returns what the run waited for, and the bounds of each wait's duration."""
     found, first, tries = [], None, 0
 
     def add(ends_at, ends_by, is_refused):
@@ -196,7 +199,7 @@ def waits_of(run):
         elif lock.refused and not (name == "WAL read" and lock.kind == "exclusive"):
             first, tries = lock, 1
         elif not lock.refused and first and name == name_of(first) and (lock.file == INDEX or lock.first != PENDING):
-            # SQLite gives PENDING back before it returns with SHARED.
+            # SQLite releases PENDING before the call that acquires SHARED returns.
             add(lock.after, run.locks[i + 1].next if name == "SHARED" else lock.next, False)
             first = None
     if first and not run.is_fine:
@@ -220,7 +223,8 @@ class Truth(Recording):
         return len(truth)
 
     def check_waits(self, process, runs, holds):
-        """No wait is invented, none that lasted is missing, and the holder held the lock."""
+        """Every recorded wait happened, every long wait is recorded, and the recorded holder held
+        the lock."""
         rows = collections.defaultdict(list)
         for query, *row in self.rows("SELECT query, lock, wait_ns, outcome, reason, tries, holder_process_id FROM lock_waits WHERE process_id = ?"
                                      " ORDER BY id", process):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of causes and locks that the library shows while a wait lasts are those of the trace
+ * The library names causes and locks while a wait lasts. These names must equal the names in the trace
  * file's views.
  */
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void test_names(void **state)
 	}
 	assert_int_equal(causes, 0);
 	assert_int_equal(locks, 0);
-	/* A user function has its cause, under a number of its own. */
+	/* A wait in a user function has its cause as the object, under a number of its own. */
 	assert_int_equal(
 		compare(db, "SELECT object - 32, name FROM wait_objects WHERE object > 32", wait_cause_name),
 		WAIT_FUTEX + 1); /* and WAIT_PROCESS */

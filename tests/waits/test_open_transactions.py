@@ -19,7 +19,7 @@ import hangs
 
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 
-# Ends once the file "end" exists; "kill" kills it.
+# Ends when the file "end" exists. With "kill", it then kills itself.
 PROGRAM = textwrap.dedent("""
     import os, signal, sqlite3, sys, time
     def connect():
@@ -43,7 +43,7 @@ ROWS = ("SELECT first_query, state, outcome, statements, duration_ns, idle_ns, w
 
 class OpenTransactions(unittest.TestCase):
     def run_until_open(self, how, least_ns=0):
-        """Both are open while the program runs. Returns what it said."""
+        """Returns the rows of the two open transactions and the program's output."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         script = os.path.join(folder.name, "app.py")
@@ -53,7 +53,8 @@ class OpenTransactions(unittest.TestCase):
         with subprocess.Popen([QUERYPROF, "record", "--quiet", "-o", self.trace, "--", "/usr/bin/python3", script, how],
                               cwd=folder.name, stdout=subprocess.PIPE, text=True) as program:
             until = time.monotonic() + 300
-            # The program does nothing but sleep then, so most of their time is idle after a while.
+            # The program only sleeps from here on, so after a while the transactions have been idle
+            # for most of their time.
             while len(open_ones := self.rows()) < 2 or min(each[4] for each in open_ones) < least_ns or any(
                     idle <= duration / 2 for *_, duration, idle, _ in open_ones):
                 self.assertLess(time.monotonic(), until, "no rows of open transactions")
@@ -70,7 +71,7 @@ class OpenTransactions(unittest.TestCase):
         db = sqlite3.connect(self.trace)
         try:
             return db.execute(ROWS).fetchall()
-        except sqlite3.OperationalError:  # the file is being made
+        except sqlite3.OperationalError:  # queryprof is creating the file
             return []
         finally:
             db.close()

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waits in Debian's python3, a program that is not position independent and takes the addresses of functions that both
-it and SQLite call. fsync() and fdatasync() are hooked in both, and each call reaches the real function.
+"""Waits in Debian's python3, which is not position independent and takes the addresses of functions
+that both it and SQLite call. fsync() and fdatasync() are hooked in both, and each call reaches
+the real function.
 
-    test_python.py LIBRARY"""
+test_python.py LIBRARY"""
 
 import os
 import sqlite3
@@ -45,7 +46,8 @@ class Waits(unittest.TestCase):
         self.assertEqual(self.log("syncs", "syncs")[0], 2)
 
     def test_a_thread_of_python(self):
-        """A function of the host's waits for another thread; its own waits are none of the query's."""
+        """An SQL function of the host waits for another thread. The other thread's waits do not
+        belong to the query."""
         event = threading.Event()
         observer = sqlite3.connect(":memory:", check_same_thread=False)
         self.addCleanup(observer.close)
@@ -53,7 +55,7 @@ class Waits(unittest.TestCase):
         observer.load_extension(LIBRARY)
 
         def set_later():
-            """Once the query was seen to have waited for 0.2 s, however late it began."""
+            """Sets the event after the query has waited for 0.2 s, however late it began."""
             end = time.monotonic() + 300
             while time.monotonic() < end and not observer.execute(
                     "SELECT count(*) FROM system.processes WHERE query_id = 'waits' AND wait_ns >= 200000000").fetchone()[0]:

@@ -89,7 +89,7 @@ OWN_STATEMENTS = COMMON + textwrap.dedent("""
 """)
 
 
-# The holder waits for a line, which comes when the victim has failed.
+# The holder waits for a line, which arrives after the victim has failed.
 UNRECORDED_HOLDER = COMMON + textwrap.dedent("""
     a.close(); b.close()
     holder = subprocess.Popen([sys.executable, "-c", "import sqlite3; c = sqlite3.connect('app.db', isolation_level=None);"
@@ -136,7 +136,7 @@ class Refusals(unittest.TestCase):
         return subprocess.run([QUERYPROF, *command], capture_output=True, text=True, timeout=600, check=True).stdout
 
     def refusal(self):
-        """The one refusal, and what the command says of it."""
+        """Returns the only refusal. The command must report the same."""
         (wait,) = self.db.execute("SELECT outcome, reason, holder_query, own_query, own_age_ns, wait_ns, tries, lock, process_id, holder_process_id"
                                   " FROM lock_waits WHERE outcome LIKE 'SQLITE_BUSY%' OR outcome LIKE 'SQLITE_LOCKED%'").fetchall()
         wait = dict(zip(("outcome", "reason", "holder", "own", "age", "wait", "tries", "lock", "process", "holder_process"), wait))
@@ -189,7 +189,7 @@ class Refusals(unittest.TestCase):
         locks = self.said("locks", self.trace)
         self.assertIn("waited", locks)
         self.assertIn(wait["cause"], " ".join(locks.split()))
-        # Its program is known where the wait was, and at its end.
+        # The caller was found at the wait, and is also known at the transaction's end.
         self.assertEqual(self.db.execute("SELECT caller LIKE '%app.py:%' FROM query_log WHERE query = 'COMMIT'").fetchall(), [(1,)])
 
     def test_preparing(self):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads with one connection. The first query of the second thread waits for SQLite's own mutex, which the
- * library does not follow yet. Also a host that locks that mutex itself outside of queries.
+ * Two threads use one connection. The second thread's first query waits for SQLite's own mutex, which the
+ * library does not observe yet. Another host locks that mutex itself outside queries.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -26,9 +26,9 @@
 
 static sqlite3 *db;
 static sem_t inside;
-static pid_t second; /* atomic: its thread id */
+static pid_t second; /* thread id; atomic */
 
-/* Whether the thread waits in the kernel for a futex. */
+/* Returns whether the thread waits in the kernel for a futex. */
 static int is_waiting(pid_t thread)
 {
 	char path[64];
@@ -44,7 +44,7 @@ static int is_waiting(pid_t thread)
 	return number == SYS_futex;
 }
 
-/* In the first thread's query: holds the connection until the second thread has waited for it. */
+/* Runs in the first thread's query. Holds the connection until the second thread has waited for it. */
 static void hold(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	int seen = 0;
@@ -106,10 +106,10 @@ static void test_first_wait(void **state)
 
 static double waited[WORKERS]; /* seconds in the host's own sqlite3_mutex_enter() */
 
-static double
-	waited_first[WORKERS];  /* of them in each thread's first turn, which may be before its first query */
-static double delayed[WORKERS]; /* of them at most in run queues, where a thread may be between two clocks'
-                                   readings */
+static double waited_first[WORKERS]; /* part of `waited`: each thread's first turn, which may precede its
+                                      * first query */
+static double delayed[WORKERS]; /* time in run queues, at most; a thread may be there between the readings
+                                 * of two clocks */
 static pthread_barrier_t all_had_a_turn;
 
 static double now(void)
@@ -120,7 +120,7 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Seconds that the calling thread was in run queues, or a hypervisor had its processor. */
+/* Seconds for which the calling thread was in run queues or a hypervisor used its processor. */
 static double in_run_queues(void)
 {
 	unsigned long long ran = 0, delay = 0;
@@ -133,7 +133,7 @@ static double in_run_queues(void)
 	return (double)delay / 1e9 + (double)stolen_ticks() / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* As npm's sqlite3 does. Its first wait is the thread's first use of SQLite. */
+/* As npm's sqlite3 does. The thread's first wait is its first use of SQLite. */
 static void *work_by_hand(void *number)
 {
 	sqlite3_stmt *stmt;
@@ -147,7 +147,7 @@ static void *work_by_hand(void *number)
 		delayed[(intptr_t)number] += in_run_queues() - delay;
 		if (turn == 0)
 			waited_first[(intptr_t)number] = waited[(intptr_t)number];
-		/* Once more: it has it, and does not wait. */
+		/* The thread already holds the mutex, so the second call does not wait. */
 		sqlite3_mutex_enter(sqlite3_db_mutex(db));
 		sqlite3_prepare_v2(db, "SELECT nap()", -1, &stmt, NULL);
 		sqlite3_step(stmt);
@@ -179,7 +179,7 @@ static sqlite3_int64 number_of(const char *sql)
 	return number;
 }
 
-/* The seconds that the host waited, by its own clock. */
+/* Returns the seconds that the host waited on its own clock. */
 static double wait_by_hand(void)
 {
 	pthread_t threads[WORKERS];
@@ -196,9 +196,9 @@ static double wait_by_hand(void)
 	return sum;
 }
 
-/* All that the host's own clock says, and no more: a fiftieth, and what the kernel says that the threads were
- * in run queues, as they may be between its clock's readings and ours. What the thread computes is no wait.
- */
+/* The waits agree with the host's own clock within 2 %, plus the time in run queues that the kernel
+ * reports. A thread may be in a run queue between the readings of the host's clock and the library's. CPU
+ * time is not part of a wait. */
 static void test_by_hand(void **state)
 {
 	double sum, shown, logged, least;
@@ -219,7 +219,7 @@ static void test_by_hand(void **state)
 	for (int i = 0; i < WORKERS; i++)
 		least -= delayed[i];
 #ifdef __SANITIZE_THREAD__
-	least = 0; /* its run-time has threads wait for each other between the two clocks' readings */
+	least = 0; /* its run-time library makes threads wait for each other between the two readings */
 #endif
 	assert_true(shown < sum * 1.02 && shown > least);
 	assert_true(logged < sum * 1.02 && logged > least);

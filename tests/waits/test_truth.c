@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits compared with the truth: this program is between SQLite and the kernel, delays the calls of one kind,
- * and records how long each took. It reads its clock inside of queryprof's measurement, so no wait may be
- * shorter than the truth, however busy the machine is. The median tells how much longer waits are.
+ * Compares waits with a reference. This program is between SQLite and the kernel, delays the calls of one
+ * kind, and records how long each took. It reads its clock inside queryprof's measurement, so a wait is
+ * never shorter than the reference, even on a busy machine. The median shows how much longer waits are.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,14 +42,14 @@ enum call { NO_CALL, READS, WRITES, SYNCS };
 #define TRUTHS_MAX 4096
 
 static _Thread_local enum call delayed;
-static _Thread_local bool sleeps_by_hook; /* in a function that is hooked, as well */
+static _Thread_local bool sleeps_by_hook; /* also sleep in a hooked function */
 static _Thread_local int delays_left;
 static int64_t truths[TRUTHS_MAX];
 static int truth_count;
-static int64_t truths_cpu_ns; /* that the thread used inside of them */
-static int hooked_sleeps;     /* that were waits */
+static int64_t truths_cpu_ns; /* CPU time of the thread in the delayed calls */
+static int hooked_sleeps;     /* sleeps that were waits */
 
-/* By hand: no hook sees it. */
+/* Makes the system call directly, so that no hook sees it. */
 static void sleep_unseen(int64_t ns)
 {
 	const struct timespec time = { 0, ns };
@@ -158,8 +158,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Every delayed call of the query that was a wait has a sample with its length; `objects`: as SQL lists
- * them. */
+/* Every delayed call of the query that was a wait has a sample of its length. `objects` is an SQL list. */
 static void check_truth(sqlite3 *db, const char *id, const char *cause, const char *objects)
 {
 	int64_t *excess = calloc((size_t)truth_count + 1, sizeof(*excess));
@@ -173,8 +172,8 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	assert_true(truth_count > 0);
 	qsort(truths, (size_t)truth_count, sizeof(*truths), compare_numbers);
 	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &rows, NULL), SQLITE_OK);
-	/* The kernel may have been slow by itself: such calls have samples, too. The two clocks differ by as
-	 * much as a reading of both takes, on a busy machine. */
+	/* Slow calls of the kernel have samples, too. On a busy machine the two clocks differ by the time
+	 * of reading both. */
 	while (count < truth_count && sqlite3_step(rows) == SQLITE_ROW)
 		if (sqlite3_column_int64(rows, 0) - truths[count] >= -100000) {
 			excess[count] = sqlite3_column_int64(rows, 0) - truths[count];
@@ -186,7 +185,8 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	qsort(excess, (size_t)count, sizeof(*excess), compare_numbers);
 	printf("  %-12s %3d calls of %d ms, each has its sample; median excess %" PRId64 " ns\n", cause,
 	       count, DELAY_NS / 1000000, excess[count / 2]);
-	/* The least of a few counts: after a wait the thread may lose its processor at once. */
+	/* With fewer than 5 calls, check the minimum, because after a wait the thread may lose its processor
+	 * immediately. */
 	if (excess[count < 5 ? 0 : count / 2] > 100000) {
 		for (int i = 0; i < count; i++)
 			printf("  a call of %" PRId64 " ns; an excess of %" PRId64 " ns\n", truths[i],
@@ -196,7 +196,7 @@ static void check_truth(sqlite3 *db, const char *id, const char *cause, const ch
 	free(excess);
 }
 
-/* The parts of the run's time add up to no more than that. */
+/* The parts of the run's time add up to at most the run's time. */
 static void check_sums(sqlite3 *db, const char *id, const char *column, int64_t least)
 {
 	assert_int_equal(
@@ -210,7 +210,7 @@ static void check_sums(sqlite3 *db, const char *id, const char *column, int64_t 
 	assert_true(number(db, "SELECT %s FROM system.query_log WHERE query_id = '%s'", column, id) >= least);
 }
 
-/* A wait is without the CPU time in it, which a real fsync() beside a busy disk has milliseconds of. */
+/* A wait excludes the CPU time in the call. A real fsync() on a busy disk uses several ms of it. */
 static int64_t sum_of_waits(void)
 {
 	int64_t sum = -truths_cpu_ns;
@@ -228,7 +228,7 @@ static void run_as(sqlite3 *db, const char *id, enum call call, int most, const 
 	delayed = NO_CALL;
 }
 
-/* For a statement of a few calls: once all of them were waits. */
+/* For a statement of a few calls: repeats it until all its calls were waits. */
 static void run_until_all_wait(sqlite3 *db, const char *id, enum call call, int most, const char *sql)
 {
 	do
@@ -262,10 +262,11 @@ static void test_files(void **state)
 	exec(db, "PRAGMA synchronous = FULL");
 	run_until_all_wait(db, "WAL", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	check_truth(db, "WAL", "sync", "'WAL', 'folder'");
-	exec(db, FILL); /* of one page there is one call, behind which the thread may lose its processor */
+	exec(db, FILL); /* one page is one call, after which the thread may lose its processor; this writes
+	                 * more pages */
 	run_as(db, "checkpoint", WRITES, 10, "PRAGMA wal_checkpoint(TRUNCATE)");
 	check_truth(db, "checkpoint", "checkpoint", "'database'");
-	/* A checkpoint inside a commit. */
+	/* The commit runs a checkpoint. */
 	exec(db, "PRAGMA wal_autocheckpoint = 1");
 	run_until_all_wait(db, "commit", SYNCS, 10, "INSERT INTO t VALUES (1)");
 	assert_true(number(db,
@@ -281,7 +282,7 @@ static void test_files(void **state)
 	exec(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* A wait inside a hooked call that waits itself: each is counted, once. */
+/* A wait inside a hooked call that itself waits. Each is counted once. */
 static void test_nested_calls(void **state)
 {
 	sqlite3 *db = *state;
@@ -294,7 +295,7 @@ static void test_nested_calls(void **state)
 	check_sums(db, "nested", "io_sync_ns", truth_count * (int64_t)DELAY_NS * 9 / 10);
 }
 
-/* Whether the kernel has dropped the file's pages. */
+/* Returns whether the kernel has dropped the file's pages. */
 static bool drop_pages(const char *path)
 {
 	int file = open(path, O_RDONLY);
@@ -313,8 +314,9 @@ static bool drop_pages(const char *path)
 	return !((resident[0] | resident[1] | resident[2] | resident[3]) & 1);
 }
 
-/* Pages that are not in memory: the thread waits while the kernel reads them. It does not where it loses its
- * processor at once, and the pages are there when it has one again: some trials. */
+/* The pages are not in memory, so the thread waits while the kernel reads them. A thread that immediately
+ * loses its processor does not wait, because the pages are in memory when it runs again. The test
+ * therefore tries several times. */
 static void test_cold_pages(void **state)
 {
 	sqlite3 *db = *state;
@@ -388,7 +390,7 @@ static void wait_for_holder(sqlite3 *db, void *(*hold)(void *), const char *obje
 	sqlite3_stmt *statement;
 	int64_t found = 0;
 
-	/* The thread may be late, and then the mutex is free: some trials. */
+	/* The thread may be late and find the mutex free, so the test tries several times. */
 	for (int trial = 0; trial < 200 && !found; trial++) {
 		exec(db, "PRAGMA query_id = '%s-%d'", object, trial);
 		assert_int_equal(
@@ -422,7 +424,7 @@ static void test_mutexes(void **state)
 
 static qp_query_handle *handle;
 static int64_t napped_ns; /* atomic */
-static int naps;          /* atomic; that were waits */
+static int naps;          /* naps that were waits; atomic */
 static pthread_barrier_t all_inside;
 
 static void *nap(void *unused_argument)
@@ -442,8 +444,8 @@ static void *nap(void *unused_argument)
 	return NULL;
 }
 
-/* All add to the same sums. They are inside together: a thread that begins where another has ended is taken
- * for that one. */
+/* All threads add to the same sums. They are inside the query together, because a thread that begins after
+ * another has ended would count as the same thread. */
 static void test_handle(void **state)
 {
 	const qp_query query = { .size = sizeof(query), .query_id = "handle", .text = "SELECT many" };
@@ -460,7 +462,7 @@ static void test_handle(void **state)
 	assert_int_equal(qp_query_finish(handle, 0, NULL), QP_OK);
 	printf("  %d threads slept %.3f s, the query says %.3f s\n", THREADS, (double)napped_ns / 1e9,
 	       (double)number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") / 1e9);
-	/* The sleeps themselves, of NAP_US at least each. */
+	/* At least the sleeps that were waits, of NAP_US each. */
 	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") >=
 	            naps * INT64_C(1000) * NAP_US * 9 / 10);
 	assert_true(number(db, "SELECT sleep_ns FROM system.query_log WHERE query_id = 'handle'") <=
@@ -469,7 +471,7 @@ static void test_handle(void **state)
 	                 THREADS);
 }
 
-/* --- whose it is ------------------------------------------------------------------------ */
+/* --- the query that waits --------------------------------------------------------------- */
 
 static jmp_buf away;
 static bool jumps;
@@ -512,7 +514,8 @@ static sqlite3 *make_napping(const char *path)
 	                        id, condition),                                                              \
 	                 1)
 
-/* A query in the busy handler of another: its sleep is its own, and of the one around it; no lock. */
+/* A query runs in the busy handler of another query. Its sleep counts for it and for the outer query, and
+ * it has no lock wait. */
 static void test_nested_queries(void **state)
 {
 	sqlite3 *db = *state, *holder = connect_to(database), *waiting = make_napping(database);
@@ -563,7 +566,7 @@ static void test_longjmp(void **state)
 	                       " wait_ns >= 5000000") >= 3);
 	sqlite3_close(other);
 	sqlite3_close(holder);
-	/* `left` is lost: SQLite does not know that its call has ended. */
+	/* `left` is leaked, because SQLite does not know that its call has ended. */
 }
 
 static void fork_and_nap(sqlite3_context *context, int count, sqlite3_value **values)
@@ -590,7 +593,7 @@ static void futex_for_ms(sqlite3_context *context, int count, sqlite3_value **va
 	assert_int_equal(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0), -1);
 	assert_int_equal(errno, ETIMEDOUT);
 	truths[0] = (int64_t)now_ns() - start;
-	/* All arguments arrive, and what is no futex. */
+	/* The hook passes on all arguments, and calls other than futex. */
 	assert_int_equal(syscall(SYS_getpid), getpid());
 	sqlite3_result_int(context, 1);
 }

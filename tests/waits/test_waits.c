@@ -68,7 +68,7 @@ static sqlite3 *connect_to(const char *path)
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t taken;
-static int ends[2];                     /* of a pipe, or a pair of sockets */
+static int ends[2];                     /* of a pipe or a socket pair */
 static uint64_t truth_ns, truth_cpu_ns; /* wall and CPU time of the thread around a wait */
 
 static void begin_wait(void)
@@ -196,7 +196,7 @@ static void wait_for_socket(int ms)
 }
 
 static const struct kind {
-	const char *name; /* the cause, too */
+	const char *name; /* also the cause */
 	const char *column;
 	void (*wait)(int ms);
 } kinds[] = {
@@ -227,10 +227,10 @@ static void wait_in_query(sqlite3_context *context, int count, sqlite3_value **v
 
 #define BOUND_MS 30
 
-/* How far the length of the wait is from the truth: the wall time around it, less the CPU time that
- * the thread used there. (Taking the sample needs some: 110 us under AddressSanitizer.) The thread
- * may have lost its processor beside the wait, and then the wait may be shorter, or none: so one of
- * some trials has to be right, and none too long. */
+/* Returns the difference between the wait's length and the truth: the wall time around it minus the
+ * thread's CPU time in it. (Taking the sample uses CPU time, 110 us under AddressSanitizer.) If the thread
+ * loses its processor next to the wait, the wait may be shorter or missing. So one of several trials must
+ * be right, and none too long. */
 static int64_t try_kind(sqlite3 *db, size_t i, int trial)
 {
 	int64_t length, sum, samples, truth, without_cpu;
@@ -273,7 +273,7 @@ static void test_causes(void **state)
 	}
 }
 
-/* Every run's parts add up to its time, whatever it did. */
+/* The parts of every run add up to its time. */
 static void test_sums(void **state)
 {
 	sqlite3 *db = *state;
@@ -299,9 +299,9 @@ static void test_sums(void **state)
 /* --- without bias ----------------------------------------------------------------------- */
 
 #define SHORT_WAITS 5000
-#define LONG_US 3000 /* of one in 100 */
+#define LONG_US 3000 /* duration of one sleep in 100 */
 
-static uint64_t delay_ns; /* that the thread waited for a processor, in a wait or beside it */
+static uint64_t delay_ns; /* time that the thread waited for a processor, inside or outside a wait */
 static int long_waits;    /* sleeps of LONG_US that were waits */
 
 static uint64_t run_delay_now(void)
@@ -353,9 +353,9 @@ static void test_short_waits(void **state)
 	       (double)cpu / 1e9);
 	assert_true(waited <= (int64_t)truth_ns);
 	assert_true(waited >= ((int64_t)truth_ns - cpu - (int64_t)delay_ns) * 98 / 100);
-	/* The sampling itself adds nothing but the first and the last period. */
+	/* Sampling adds at most the first and the last period. */
 	assert_true(llabs(sampled - waited) <= 2 * PERIOD_NS);
-	/* Each that was longer than a period. */
+	/* Each sleep longer than a period has a sample. */
 	assert_true(long_waits > 0);
 	assert_true(number(db,
 	                   "SELECT count(*) FROM system.trace_log WHERE query_id = 'short' AND"
@@ -365,7 +365,7 @@ static void test_short_waits(void **state)
 
 #define TURNS 5000
 
-/* Returns how many turns had a switch. */
+/* Returns the number of turns with a context switch. */
 static void pass_to_and_fro(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	unsigned long long stolen;
@@ -397,12 +397,12 @@ static void test_turns(void **state)
 	printf("  %d turns, %d with a switch: %.2f us of wall time each, %.2f us waited\n", TURNS,
 	       (int)switches, (double)truth_ns / 1e3 / TURNS, (double)waited / 1e3 / TURNS);
 	assert_true(waited <= (int64_t)truth_ns * 102 / 100);
-	/* Half of a short wait is the switch. Where the other thread is quicker there is none. */
+	/* The switch is half of a short wait. If the other thread is quicker, there is no wait. */
 	if (switches >= TURNS / 2)
 		assert_true(waited >= ((int64_t)truth_ns - (int64_t)delay_ns) / 5);
 }
 
-/* A thread that waits once, for less than a period: the period's beginning is random. */
+/* A thread waits once, for less than a period. Its first period begins at a random time. */
 #define THREADS 400
 
 static void *wait_once(void *unused)
@@ -436,7 +436,7 @@ static void test_one_wait_a_thread(void **state)
 		db,
 		"SELECT sum(weight) FROM system.trace_log WHERE query_id = 'once' AND trace_type = 'OffCPU'"
 		" AND wait_object = 'sleep'");
-	/* Each hits a sample with the chance of its share of a period. */
+	/* The chance of a sample is the wait's share of a period. */
 	deviation = waited / THREADS < 1 ? THREADS * (waited / THREADS) * (1 - waited / THREADS) : THREADS;
 	printf("  %.2f periods waited by %d threads, %.0f sampled; variance %.2f\n", waited, THREADS, sampled,
 	       deviation);
@@ -447,10 +447,10 @@ static void test_one_wait_a_thread(void **state)
 
 #define HELD_MS 100
 
-/* Lets the holder of the lock go, HELD_MS after a query was seen to wait for it: so it waits at least as
- * long, however late its thread comes. */
+/* Releases the lock HELD_MS after a query was seen to wait for it. The query therefore waits at least that
+ * long, however late its thread is. */
 struct release {
-	sqlite3 *holder; /* commits; NULL: the process at the pipe's other end does */
+	sqlite3 *holder; /* commits; NULL: the process at the pipe's other end commits */
 	int pipe;
 };
 
@@ -478,8 +478,8 @@ static void check_wait(sqlite3 *db, const char *what, const char *outcome, const
 	               " AND lock = '%s' AND database LIKE '%%/waits.db'",
 	               what, outcome, lock),
 		1);
-	/* The sleeps of the busy handler, and the wait around them. Behind each the thread may wait for a
-	 * processor. */
+	/* The busy handler sleeps, and the wait encloses its sleeps. After each sleep the thread may wait
+	 * for a processor. */
 	assert_int_equal(
 		number(db,
 	               "SELECT count(*) FROM system.lock_waits AS l JOIN system.query_log AS q USING "
@@ -530,7 +530,7 @@ static void wait_for_session(sqlite3 *db, const char *what, const char *lock)
 	sqlite3_close(release.holder);
 }
 
-/* The preparation of BEGIN is no part of the transaction. */
+/* Slows the preparation of BEGIN, which is not part of the transaction. */
 static int take_long(void *context, int action, const char *what, const char *name, const char *database_name,
                      const char *trigger)
 {
@@ -542,7 +542,7 @@ static int take_long(void *context, int action, const char *what, const char *na
 
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 
-/* A transaction that no statement waits for, short and with work in it, and its end. */
+/* Short transactions that no statement waits for, one with work in it. */
 static void test_transactions(void **state)
 {
 	sqlite3 *db = *state;
@@ -586,7 +586,7 @@ static void test_transactions(void **state)
 	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* To close a connection rolls its transaction back. */
+/* Closing a connection rolls its transaction back. */
 static void test_close(void **state)
 {
 	sqlite3 *db = *state, *closes;
@@ -621,7 +621,7 @@ static void read_other(sqlite3_context *context, int count, sqlite3_value **valu
 	sqlite3_result_int(context, 1);
 }
 
-/* One that a statement inside of another connection's statement ends. */
+/* A transaction that begins and ends inside another connection's statement. */
 static void test_inside(void **state)
 {
 	sqlite3 *db = *state, *other = connect_to(database);
@@ -641,7 +641,7 @@ static void test_inside(void **state)
 #define PAUSE_MS 50
 #define LEAST_PAUSE_NS 20000000
 
-/* A preparation reads the schema under a lock, which it gives back. */
+/* A preparation reads the schema under a lock, and releases the lock. */
 static void test_preparation(void **state)
 {
 	sqlite3 *db = *state, *reader;
@@ -673,8 +673,8 @@ static void back_up(sqlite3 *from, sqlite3 *to, int pages)
 	assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
 }
 
-/* It keeps its destination locked from its first step to its last one, and its source only in a step. Other
- * transactions of both connections follow. */
+/* A backup locks its destination from its first step to its last one, and its source only during a step.
+ * Later transactions of both connections have rows of their own. */
 static void test_backup(void **state)
 {
 	sqlite3 *from = *state, *to, *memory;
@@ -713,8 +713,8 @@ static void test_backup(void **state)
 
 #define BESIDE 20
 
-/* A connection keeps a lock of the file of a database with a WAL: the reader is the statement that has one of
- * the WAL's, also behind another one that has written. */
+/* A connection keeps a lock on the file of a database in WAL mode. The reader is therefore the statement
+ * that has a lock of the WAL, even after another statement has written. */
 static void test_reader(void **state)
 {
 	sqlite3 *db = *state, *reader;
@@ -733,8 +733,8 @@ static void test_reader(void **state)
 	for (int i = 0; i < BESIDE; i++)
 		must_exec(db, "INSERT INTO t VALUES ('beside the reader')");
 	must_exec(db, "PRAGMA synchronous = FULL");
-	/* It wants another reader's place, and is refused one, but does not wait, unless its processor is
-	 * taken away there. */
+	/* The INSERT requests another reader's slot and is refused. It does not wait, unless it loses its
+	 * processor there. */
 	assert_in_range(
 		number(db, "SELECT count(*) FROM system.lock_waits WHERE query LIKE '%%beside the reader%%'"),
 		0, BESIDE - 1);
@@ -750,7 +750,7 @@ static void test_reader(void **state)
 	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* Both have one file: the one that locks it first has the transaction. */
+/* Both connections share one file. The transaction belongs to the connection that locks the file first. */
 static void test_shared_cache(void **state)
 {
 	sqlite3 *one, *other;
@@ -790,7 +790,7 @@ static void fail_busy(sqlite3 *db, const char *what, const char *lock)
 	sqlite3_close(holder);
 }
 
-/* This program, as another process: it has no queryprof. */
+/* Runs in another process, without queryprof. */
 static int hold_in_process(const char *path)
 {
 	sqlite3 *db;
@@ -889,8 +889,7 @@ static void test_locks(void **state)
 	must_exec(db, "PRAGMA journal_mode = DELETE");
 }
 
-/* A run's waits are a part of its time, also where the thread loses its processor at the end of the call.
- */
+/* A run's wait never exceeds its time, even if the thread loses its processor at the end of the call. */
 #define REFUSALS 2000
 
 static void test_refused_at_once(void **state)
@@ -942,7 +941,7 @@ static void test_running_wait(void **state)
 			fail_msg("%s",
 			         text(db, "SELECT group_concat(wait_cause || ' ' || wait_object || ' ' ||"
 			                  " wait_ns) FROM system.processes"));
-	/* And in the file, before it ends. */
+	/* The file shows the wait before it ends. */
 	while (!number(
 		db,
 		"SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting' AND lock = 'RESERVED' AND"
@@ -952,7 +951,7 @@ static void test_running_wait(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.processes WHERE wait_cause = 'lock'"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE outcome = 'waiting'"), 0);
-	/* On a busy machine others may have waited as long. */
+	/* Only this query, because on a busy machine others may have waited as long. */
 	assert_int_equal(number(db, "SELECT count(*) FROM system.lock_waits WHERE wait_ns >= 1000000000 AND"
 	                            " query = 'INSERT INTO t VALUES (3)'"),
 	                 1);
