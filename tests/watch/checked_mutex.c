@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* SQLite and the library take it for a sqlite3_mutex. It is never freed. */
+/* SQLite and the library use it as a sqlite3_mutex. It is never freed. */
 struct checked {
 	sqlite3_mutex *real;
 	bool freed;
@@ -16,7 +16,7 @@ static sqlite3_mutex_methods real;
 
 static sqlite3_mutex *make(int kind)
 {
-	static struct checked *static_mutexes[32]; /* of a fixed kind, each made once */
+	static struct checked *static_mutexes[32]; /* indexed by kind, each created once */
 	bool is_static = kind > SQLITE_MUTEX_RECURSIVE;
 	struct checked *mutex = is_static ? __atomic_load_n(&static_mutexes[kind], __ATOMIC_ACQUIRE) : NULL;
 	struct checked *other = NULL;
@@ -25,7 +25,7 @@ static sqlite3_mutex *make(int kind)
 		return (sqlite3_mutex *)mutex;
 	mutex = calloc(1, sizeof(*mutex));
 	mutex->real = real.xMutexAlloc(kind);
-	/* Acquire, release: another thread that makes the same one sees its content. */
+	/* Acquire, release: if another thread creates the same mutex, each thread sees its content. */
 	if (is_static && !__atomic_compare_exchange_n(&static_mutexes[kind], &other, mutex, false,
 	                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		free(mutex);
@@ -38,7 +38,7 @@ static sqlite3_mutex *use(sqlite3_mutex *of, const char *what)
 {
 	struct checked *mutex = (struct checked *)of;
 
-	/* Relaxed: what is looked for is an order of calls that nothing ensures. */
+	/* Relaxed: the check looks for an order of calls that nothing ensures. */
 	if (__atomic_load_n(&mutex->freed, __ATOMIC_RELAXED)) {
 		fprintf(stderr, "a mutex of SQLite is %s after it was freed\n", what);
 		abort();
@@ -75,7 +75,7 @@ bool check_mutexes(void)
 		                          .xMutexTry = try,
 		                          .xMutexLeave = leave };
 
-	/* SQLite chooses its own when it is initialized, and takes others when it is not. */
+	/* SQLite chooses its mutexes when it is initialised, and accepts others only after a shutdown. */
 	if (sqlite3_initialize() || sqlite3_shutdown() || sqlite3_config(SQLITE_CONFIG_GETMUTEX, &real))
 		return false;
 	checked.xMutexInit = real.xMutexInit;

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* From now on the process is aborted, with a line, when a mutex of SQLite's is used after it
- * was freed. To be called before SQLite is used. False: SQLite does not let us. */
+/* Aborts the process, with a message, when one of SQLite's mutexes is used after it was freed. Call it
+ * before SQLite is used. Returns false if SQLite refuses the functions. */
 bool check_mutexes(void);
 
 #endif

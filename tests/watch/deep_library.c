@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another library that defines a function with a name of SQLite's.
+ * A library that defines a function with the name of a SQLite function.
  */
 #define OURS __attribute__((visibility("default")))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module that depends on that library, and looks the function up by name.
+ * A module that depends on deep_library.c, and looks up its function by name.
  */
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statements that run repeatedly: what the library keeps of a run for the next one must not outlive its
- * statement. Each run is counted for its own statement.
+ * Statements that run repeatedly. State that the library keeps between runs must not outlive its statement.
+ * Each run is counted for its own statement.
  */
 #include "host.h"
 
@@ -12,7 +12,7 @@
 
 #define RUNS 500
 
-/* Its tables show what was counted. */
+/* Reads system.statement_stats. */
 static sqlite3 *observer;
 
 static int64_t ask(const char *what, const char *texts)
@@ -26,7 +26,7 @@ static int64_t ask(const char *what, const char *texts)
 	return number;
 }
 
-/* Its settings can be changed. */
+/* Loads the library as an extension, so that the connection's settings can be changed. */
 static sqlite3 *open_with_rows(void)
 {
 	sqlite3 *db = host_open("");
@@ -47,7 +47,7 @@ static void set(sqlite3 *db, const char *name, const char *value)
 	sqlite3_free(sql);
 }
 
-/* With the default of hosts: hardly a run has a line. */
+/* With the default threshold of hosts (10 ms), so that hardly any run has a row in query_log. */
 static sqlite3 *open_without_lines(void)
 {
 	sqlite3 *db = open_with_rows();
@@ -56,7 +56,7 @@ static sqlite3 *open_without_lines(void)
 	return db;
 }
 
-/* To its end, or to its first row; then a reset. */
+/* Steps to the end or to the first row, and resets the statement. */
 static void run(sqlite3_stmt *stmt, int to_end)
 {
 	while (sqlite3_step(stmt) == SQLITE_ROW && to_end)
@@ -88,7 +88,7 @@ static void test_in_turns(void **state)
 	sqlite3_close(db);
 }
 
-/* The counters that a program resets are its own affair. */
+/* The host may reset SQLite's counters of a statement. The library's counts stay correct. */
 static void test_counters_reset(void **state)
 {
 	sqlite3 *db = open_without_lines();
@@ -107,8 +107,8 @@ static void test_counters_reset(void **state)
 	sqlite3_close(db);
 }
 
-/* SQLite frees a statement, and makes another where that was: with a call that the hooks see, and
- * without one. */
+/* SQLite frees a statement and creates another one at the same address. The hooks see the finalize call of
+ * one kind of statement, but not of the other. */
 static void run_others(sqlite3 *db)
 {
 	char sql[64];
@@ -124,7 +124,7 @@ static void run_others(sqlite3 *db)
 	}
 	for (int i = 10; i < 60; i++) {
 		snprintf(sql, sizeof(sql), "*seen_%d *", i);
-		assert_int_equal(ask("calls", sql) % 6, 0); /* both */
+		assert_int_equal(ask("calls", sql) % 6, 0); /* of seen_ and of unseen_ */
 		assert_int_equal(ask("rows", sql), 2 * ask("calls", sql));
 	}
 	sqlite3_close(db);
@@ -155,7 +155,7 @@ static void test_settings_in_between(void **state)
 	char *error, *sql;
 
 	(void)state;
-	run(stmt, 1); /* it began with the preparation */
+	run(stmt, 1); /* the run began before the settings applied */
 	sqlite3_enable_load_extension(db, 1);
 	if (sqlite3_load_extension(db, host_library(), "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);
@@ -177,11 +177,11 @@ static void set_periods(sqlite3 *db, const char *value)
 {
 	set(db, "query_profiler_cpu_time_period_ns", value);
 	set(db, "query_profiler_real_time_period_ns", value);
-	host_int(db, "SELECT 1"); /* the session notices */
+	host_int(db, "SELECT 1"); /* the session notices the change */
 }
 
-/* While nothing is sampled no call is looked at. Texts so long have memory of their own size, which
- * the next one gets. */
+/* The library does not see calls while nothing is sampled. Texts of this length get memory of their own,
+ * which the next statement reuses. */
 static void test_another_while_idle(void **state)
 {
 	sqlite3 *db = open_without_lines();
@@ -210,7 +210,7 @@ static void test_another_while_idle(void **state)
 	sqlite3_close(db);
 }
 
-/* More than are kept. */
+/* More statements than the library keeps. */
 static void test_many(void **state)
 {
 	enum { MANY = 3000 };
@@ -242,7 +242,7 @@ static void *run_ten(void *stmt)
 	return NULL;
 }
 
-/* The session is one thread's, and then another's. */
+/* Two threads use the session, one after the other. */
 static void test_two_threads(void **state)
 {
 	sqlite3 *db = open_without_lines();
@@ -261,7 +261,7 @@ static void test_two_threads(void **state)
 	sqlite3_close(db);
 }
 
-/* Every run has a line, as all have one, and a key of its own. */
+/* Every run has a row in query_log, with a query_id of its own. */
 static void test_keys(void **state)
 {
 	sqlite3 *db = open_with_rows();

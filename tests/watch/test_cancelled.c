@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's first query, in a thread that is being cancelled by pthread_cancel(). A statement without
- * files is not a cancellation point, and the library finishes what it starts there.
+ * The process's first query runs in a thread that is being cancelled by pthread_cancel(). A statement
+ * without files has no cancellation point. The library completes the work that it starts there.
  */
 #include "host.h"
 
@@ -27,7 +27,7 @@ static void test_first_query(void **state)
 	char byte;
 
 	(void)state;
-	sqlite3_randomness(sizeof(byte), &byte); /* SQLite opens a file for the first */
+	sqlite3_randomness(sizeof(byte), &byte); /* SQLite opens a file for the first random number */
 	assert_int_equal(pthread_create(&thread, NULL, query_while_cancelled, db), 0);
 	pthread_join(thread, &result);
 	assert_ptr_equal(result, PTHREAD_CANCELED);

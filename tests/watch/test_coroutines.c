@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coroutines that switch inside an SQL function, as PHP's and Ruby's fibers and Python's
- * greenlets can: calls begin on several stacks of one thread and end in any order.
+ * Coroutines switch inside an SQL function, like fibers in PHP and Ruby and greenlets in Python. Calls
+ * begin on several stacks of one thread and end in any order.
  */
 #include "host.h"
 
@@ -37,7 +37,7 @@ static void yield(void)
 	current = self;
 }
 
-/* The function that switches; some calls of it also run SQL. */
+/* The SQL function that switches. Some of its calls also run SQL. */
 static void switch_away(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int value = sqlite3_value_int(argv[0]);
@@ -122,7 +122,7 @@ static unsigned random_number(void)
 	return seed >> 16;
 }
 
-/* In any order; and the thread itself has a statement open meanwhile. */
+/* The calls end in any order, and the thread itself has an open statement meanwhile. */
 static void test_any_order(void **state)
 {
 	sqlite3 *db = host_open("");
@@ -148,7 +148,7 @@ static void test_any_order(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* The scheduler itself is inside a statement's function. */
+/* The scheduler runs inside an SQL function. */
 static void drive(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int left = COROUTINES;
@@ -177,7 +177,7 @@ static void test_inside_a_query(void **state)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* A coroutine that goes on where another thread is. */
+/* Resumes a coroutine on another thread. */
 static void *go_on(void *context)
 {
 	struct coroutine *coroutine = context;
@@ -211,7 +211,7 @@ static void test_other_thread(void **state)
 		check(&all[i]);
 }
 
-/* Coroutines that are never resumed: their stacks are unmapped with calls on them. */
+/* Coroutines that are never resumed. Their stacks are unmapped while calls are active on them. */
 static void test_given_up(void **state)
 {
 	sqlite3 *db = host_open("");
@@ -223,7 +223,7 @@ static void test_given_up(void **state)
 			resume(&all[0]);
 		munmap(all[0].stack, STACK_BYTES);
 		assert_int_equal(host_int(db, "SELECT count(*) FROM (VALUES (1), (2))"), 2);
-		/* its connection cannot be closed any more */
+		/* the coroutine's connection cannot be closed any more */
 	}
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -237,7 +237,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_given_up),
 	};
 
-	/* One connection is on one thread at a time. */
+	/* Only one thread uses a connection at a time. */
 	sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
 	host_begin(argv[1]);
 	if (argc > 2)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection keeps its error until the host's next SQLite call sets another one. When the library reads a
- * plan in between, it must neither clear nor set it. The host's error log contains only errors of the host.
+ * plan in between, it must neither clear nor set the error. The host's error log contains only the host's
+ * errors.
  */
 #include "host.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 static bool is_loaded;
-static int misuses, lengths; /* that SQLite has reported */
+static int misuses, lengths; /* reports of SQLite */
 
 static void see_report(void *context, int code, const char *what)
 {
@@ -18,7 +19,7 @@ static void see_report(void *context, int code, const char *what)
 	lengths += code == SQLITE_TOOBIG;
 }
 
-/* Long enough for samples, then it fails. Each text has a plan of its own to read. */
+/* Runs long enough for samples, then fails. Each text has a plan of its own to read. */
 static void fail_once(sqlite3 *db, int number)
 {
 	char *sql =
@@ -55,7 +56,7 @@ static void same(sqlite3_context *context, int count, sqlite3_value **values)
 	sqlite3_result_value(context, values[0]);
 }
 
-/* What the plan is read from cannot be prepared: a function has gone, or the text would be too long. */
+/* The EXPLAIN for the plan cannot be prepared because a function was removed or the text is too long. */
 static void test_gone(void **state)
 {
 	static const char *const texts[] = { NUMBERS " SELECT count(*) FROM n WHERE same(a) <> 2",
@@ -91,7 +92,7 @@ static void fail_at_end(sqlite3_context *context, int count, sqlite3_value **val
 		sqlite3_result_error(context, "at the end", -1);
 }
 
-/* Most calls of a connection that is closed, and lives for its statements, are a misuse of it. */
+/* The connection is closed, but exists until its statements end. Most calls on it are misuse. */
 static void test_closed(void **state)
 {
 	sqlite3 *db = host_open("");

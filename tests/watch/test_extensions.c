@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An automatic extension of the host that relies on the host's preparations around each open. The library
- * opens its own connection before the host's first one, so statements have plans.
+ * The host's automatic extension relies on preparations that the host makes for each open. The library
+ * opens its own connection before the host's first one, so that statements have plans.
  */
 #include "host.h"
 
@@ -21,7 +21,7 @@ static int see_opening(sqlite3 *db, char **error, const struct sqlite3_api_routi
 	return SQLITE_OK;
 }
 
-/* A plan is read once a sample of its statement has come. */
+/* The library reads a plan after the first sample of its statement. */
 static void wait_for_plan(sqlite3 *db)
 {
 	const clock_t end = clock() + BURN_S * CLOCKS_PER_SEC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program forks while another of its threads is inside the loader or malloc(). That thread does not exist
- * in the child, so nothing releases the loader's lock there; an allocator's only if the allocator handles
- * forks. A child that only ends or calls exec() must not request these locks.
+ * in the child, so nothing releases the loader's lock there. Only an allocator that handles forks releases
+ * its own. A child that only ends or calls exec() must not request these locks.
  */
 #include "host.h"
 
@@ -21,7 +21,7 @@ static int stay(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)info, (void)size, (void)context;
 	sem_post(&is_inside);
-	while (sem_wait(&is_over)) /* signals */
+	while (sem_wait(&is_over)) /* signals interrupt it */
 		;
 	return 1;
 }
@@ -32,7 +32,7 @@ static void *be_inside(void *unused)
 	return unused;
 }
 
-/* Its status; killed where it does not end. */
+/* Returns the child's status. Kills the child if it does not end. */
 static int wait_for(pid_t child)
 {
 	const struct timespec pause = { 0, 10000000 };
@@ -68,21 +68,21 @@ static int fork_inside(void *db, int count, char **values, char **names)
 	return 0;
 }
 
-/* --- what the child takes of the allocator ------------------------------------------------------- */
+/* --- the child's calls of the allocator -------------------------------------------------------- */
 
-#ifndef __SANITIZE_ADDRESS__ /* whose allocator cannot be another one */
+#ifndef __SANITIZE_ADDRESS__ /* its allocator cannot be replaced */
 
 extern void *__libc_malloc(size_t size), *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size), *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
-static volatile pid_t parent; /* of a fork under way */
+static volatile pid_t parent; /* set during a fork */
 static void *volatile callers[64];
 static volatile int calls;
 
 static void note(void *caller)
 {
-	pid_t from = parent; /* once: the parent's own threads come here, too, while it is set back */
+	pid_t from = parent; /* read once: the parent's other threads call this while it is reset */
 
 	if (from && getpid() != from && calls < (int)(sizeof(callers) / sizeof(*callers)))
 		callers[calls++] = caller;
@@ -137,7 +137,7 @@ static void test_child_takes_no_memory(void **state)
 
 #endif
 
-/* In a query, and outside. */
+/* Forks inside a query and outside. */
 static void test_child_of_a_thread_in_the_loader(void **state)
 {
 	sqlite3 *db = host_open("");

@@ -24,7 +24,7 @@ static void load_too(sqlite3 *db, const char *path)
 /* --- memory at chosen addresses ----------------------------------------------------- */
 
 static sqlite3_mem_methods usual;
-static char *chosen; /* the next connection is put here; NULL: anywhere */
+static char *chosen; /* address of the next connection; NULL: any */
 static char *arena;
 #define ARENA_BYTES ((size_t)64 << 20)
 #define CONNECTION_BYTES 400 /* at least */
@@ -35,8 +35,8 @@ static bool is_chosen(const void *memory)
 	return (const char *)memory >= arena && (const char *)memory < arena + ARENA_BYTES;
 }
 
-static int least = CONNECTION_BYTES; /* smaller ones are not put there */
-static size_t step;                  /* to the next address; 0: none follows */
+static int least = CONNECTION_BYTES; /* smaller allocations are not put there */
+static size_t step;                  /* distance to the next address; 0: no next one */
 
 static void *chosen_malloc(int size)
 {
@@ -48,7 +48,7 @@ static void *chosen_malloc(int size)
 	return memory;
 }
 
-/* Whoever uses freed memory at a chosen address goes astray at once. */
+/* Overwrites the freed memory, so that a use after free fails immediately. */
 static void chosen_free(void *memory)
 {
 	if (is_chosen(memory))
@@ -83,8 +83,8 @@ static void choose_addresses(void)
 	sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
 }
 
-/* The slots of a table of 65,536 that an address may have follow from a multiplication; the
- * first is that of no address at all. */
+/* Returns an address that has slot 0 in a table of 65,536 slots, whose hash is a multiplication. NULL has
+ * slot 0, too. */
 static char *address_of_first_slot(void)
 {
 	for (char *at = arena; at < arena + ARENA_BYTES - CHOSEN_BYTES; at += 16)
@@ -93,7 +93,7 @@ static char *address_of_first_slot(void)
 	return NULL;
 }
 
-/* SQLite allows them. */
+/* SQLite accepts NULL in these calls, or returns SQLITE_MISUSE. */
 static void test_no_connection(void **state)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -120,7 +120,7 @@ static void test_no_connection(void **state)
 	}
 }
 
-/* SQLite recognises a closed connection by its state, and touches nothing else of it. */
+/* SQLite recognises a closed connection by its state, and reads nothing else of it. */
 static void test_closed_connection(void **state)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -147,7 +147,7 @@ static void test_closed_connection(void **state)
 
 #define ROUNDS 1500
 
-/* Frees its blob in one thread as the other opens one, in the same memory. */
+/* Frees its blob in one thread while the other opens a blob in the same memory. */
 static void *open_and_close(void *unused)
 {
 	sqlite3 *db = host_open("");
@@ -190,7 +190,7 @@ static int note_statement(void *statement, int count, char **values, char **name
 	return 0;
 }
 
-/* sqlite3_exec() frees its statement without a call of sqlite3_finalize(). */
+/* sqlite3_exec() frees its statement without calling sqlite3_finalize(). */
 static void test_backup_at_a_statement(void **state)
 {
 	sqlite3 *from = host_open(""), *to = host_open(""), *observer;

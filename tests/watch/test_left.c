@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host's destructors leave sqlite3_reset(), _finalize() and _close() by longjmp(). The interrupted runs are
- * lost; the thread's later calls are seen as usual.
+ * A host's destructors leave sqlite3_reset(), _finalize() and _close() by longjmp(). The interrupted runs
+ * are lost. The library sees the thread's later calls as usual.
  */
 #include "host.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define QUERIES 20
-#define ROUNDS 30 /* more than a thread has places for calls */
+#define ROUNDS 30 /* more calls than the library can hold for a thread */
 
 static __thread jmp_buf way_out;
 static __thread int jumps;
@@ -22,7 +22,7 @@ static void jump(void *unused)
 	longjmp(way_out, 1);
 }
 
-/* Its auxiliary data goes when the statement is reset. */
+/* Its auxiliary data is freed when the statement is reset. */
 static void keep(sqlite3_context *context, int count, sqlite3_value **values)
 {
 	(void)count;
@@ -64,7 +64,7 @@ static void leave_step(sqlite3 *db)
 		;
 }
 
-/* A value that was bound, of a statement that never ran. */
+/* The destructor of a bound value of a statement that never ran. */
 static void leave_finalize_unused(sqlite3 *db)
 {
 	sqlite3_stmt *stmt = host_prepare(db, "SELECT ?");
@@ -116,7 +116,7 @@ static const struct {
 };
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
-/* Further down on the stack than where the jump went. */
+/* Runs deeper on the stack than the jump's target. */
 static __attribute__((noinline)) void query(sqlite3 *db, int depth)
 {
 	char room[512];
@@ -147,8 +147,8 @@ static __attribute__((noinline)) void leave(void (*way)(sqlite3 *db), int depth)
 
 static int failures;
 
-/* Runs a query below a gap in which the frames that were left lie as they were: everything looks
- * as if it were inside of them. Returns what was seen of it. */
+/* Runs a query below a gap, in which the abandoned frames are unchanged. The query therefore seems to be
+ * inside them. Returns the number of queries that the library saw. */
 static __attribute__((noinline)) int64_t query_below(sqlite3 *db)
 {
 	char gap[128 << 10];
@@ -162,7 +162,7 @@ static __attribute__((noinline)) int64_t query_below(sqlite3 *db)
 
 static __attribute__((noinline)) void leave_at_once(void (*way)(sqlite3 *db), sqlite3 *db)
 {
-	char room[512]; /* what query_below() saves is above the frames */
+	char room[512]; /* keeps the registers that query_below() saves above the frames */
 
 	__asm__ volatile("" : : "r"(room) : "memory");
 	if (!setjmp(way_out))
@@ -222,7 +222,7 @@ static void test_one_thread(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* Each way on a thread of its own, which has left nothing else. */
+/* Each way runs on a thread of its own, which has not left any other call. */
 static void test_threads(void **state)
 {
 	(void)state;

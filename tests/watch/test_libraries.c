@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* The functions of a library, from its own file. */
+/* The functions of a library, looked up in its own file. */
 static struct library {
 	__typeof__(&sqlite3_config) config;
 	__typeof__(&sqlite3_open) open;
@@ -33,7 +33,7 @@ static void find_functions(struct library *library, void *handle)
 #define CONNECTION_BYTES 400 /* at least */
 
 static char place[PLACE_BYTES] __attribute__((aligned(64)));
-static int is_wanted; /* the next connection is put there */
+static int is_wanted; /* whether the next connection is put there */
 
 static void *place_malloc(const sqlite3_mem_methods *usual, int size)
 {
@@ -54,7 +54,7 @@ static int place_size(const sqlite3_mem_methods *usual, void *memory)
 	return memory == place ? PLACE_BYTES : usual->xSize(memory);
 }
 
-/* SQLite tells none of them whose memory it is. */
+/* SQLite does not pass the library to its memory methods, so each library has methods of its own. */
 #define METHODS(library)                                                                                     \
 	static void *library##_malloc(int size)                                                              \
 	{                                                                                                    \
@@ -94,9 +94,9 @@ static sqlite3 *open_there(const struct library *library)
 	return db;
 }
 
-/* ------------------------------------------------------------------------------------------- */
+/* --- the two libraries -------------------------------------------------------------------------- */
 
-/* A copy of the file, which binds its calls to itself. */
+/* Loads a copy of the file with RTLD_DEEPBIND. */
 static void *load_second(void)
 {
 	char path[128], command[512];
@@ -129,14 +129,14 @@ static void test_one_address(void **state)
 	*(void **)&record = dlsym(dlopen(host_library(), RTLD_NOW | RTLD_NOLOAD), "qp_record");
 	find_functions(&second, handle);
 	assert_int_equal(choose_place(&second, second_malloc, second_free, second_size), SQLITE_OK);
-	assert_int_equal(second.open(":memory:", &db), SQLITE_OK); /* the first allocates more */
+	assert_int_equal(second.open(":memory:", &db), SQLITE_OK); /* the first open allocates more */
 	assert_int_equal(second.close(db), SQLITE_OK);
 	assert_int_equal(record(), 0);
 	find_functions(&second, handle);
 
 	db = open_there(&first);
 	host_exec(db, "SELECT 'of the first'");
-	assert_int_equal(first.close(db), SQLITE_OK); /* which leads past the library */
+	assert_int_equal(first.close(db), SQLITE_OK); /* bypasses the library */
 	db = open_there(&second);
 	assert_int_equal(second.exec(db, "SELECT 'of the second'", NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(second.close(db), SQLITE_OK);
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_address) };
 
-	/* Before the library replaces what dlsym() finds. */
+	/* Before the library replaces the results of dlsym(). */
 	find_functions(&first, RTLD_DEFAULT);
 	if (choose_place(&first, first_malloc, first_free, first_size))
 		return 2;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlsym(RTLD_DEFAULT) gives each object the same function as without the library: a module loaded with
- * RTLD_DEEPBIND gets the one of its own libraries, the program the one that the library follows.
+ * dlsym(RTLD_DEFAULT) gives each object the same function as without the library. A module loaded with
+ * RTLD_DEEPBIND gets the function of its own libraries. The program gets the function that the library
+ * observes.
  */
 #include "host.h"
 
@@ -26,7 +27,7 @@ static void test_module(void **state)
 	assert_non_null(module);
 	*(void **)&find_step = dlsym(module, "find_step");
 	*(void **)&own_step = dlsym(module, "own_step");
-	host_exec(db, "SELECT 1"); /* with it the module is hooked */
+	host_exec(db, "SELECT 1"); /* the library hooks the module during this query */
 	assert_ptr_equal(find_step(), own_step());
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }

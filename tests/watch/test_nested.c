@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the host step statements inside another statement's step, and SQLite resets those itself: a
- * cached statement that is stepped again, a changed schema.
+ * SQL functions of the host step statements inside another statement's step. SQLite itself resets those
+ * statements if a cached statement is stepped again or the schema has changed.
  */
 #include "host.h"
 
@@ -12,14 +12,14 @@
 static sqlite3 *other;
 static sqlite3_stmt *cached;
 
-/* Steps the cached statement to its end and leaves it there. */
+/* Steps the cached statement to its end without a reset. */
 static void step_cached(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
 	sqlite3_result_int(context, sqlite3_step(cached));
 }
 
-/* One row further: the statement stays in the middle of its run. */
+/* Steps one row, so that the statement stays in the middle of its run. */
 static void step_one_row(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
@@ -40,7 +40,7 @@ static void change_schema(sqlite3_context *context, int argc, sqlite3_value **ar
 	sqlite3_result_int(context, 1);
 }
 
-/* Runs whatever SQL it gets, its own statement's step among it. */
+/* Runs any SQL, including a step of the statement that called it. */
 static void run(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc;
@@ -49,7 +49,7 @@ static void run(sqlite3_context *context, int argc, sqlite3_value **argv)
 	sqlite3_result_int(context, 1);
 }
 
-/* Resets the statement that is being stepped further out, and another in the middle. */
+/* Resets a statement that an outer call is stepping, or a statement in the middle of its run. */
 static void reset_cached(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;

@@ -77,7 +77,7 @@ log.close()
 """
 
 
-# Debian's own is without those tests, others often without load_extension().
+# Debian's Python is without these tests. Other builds often lack load_extension().
 HAS_TESTS = """
 import _sqlite3, sqlite3, test.test_sqlite3
 sqlite3.connect(":memory:")
@@ -86,12 +86,13 @@ if not any("libsqlite3.so" in line for line in open("/proc/self/maps")): raise S
 
 
 def python_with_tests():
-    """One that has the tests of its module and SQLite as a shared library, else Debian's."""
+    """Returns a Python with the tests of its sqlite3 module and SQLite as a shared library, or else
+    Debian's."""
     path = shutil.which("python3")
     usable = path and not subprocess.run([path, "-c", HAS_TESTS], capture_output=True, check=False).returncode
     if not usable:
         return "/usr/bin/python3"
-    # not a script that starts it
+    # the executable, not a script that starts it
     return subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True,
                           check=True).stdout.strip()
 

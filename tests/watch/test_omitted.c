@@ -17,7 +17,7 @@
 static sqlite3_api_routines routines;
 #define sqlite3_api (&routines)
 
-/* The system library's, which this program is linked with under its plain names. */
+/* The functions of the system's library, which this program links under their plain names. */
 #undef sqlite3_auto_extension
 #undef sqlite3_close
 #undef sqlite3_open

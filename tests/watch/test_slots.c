@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slots that the library writes: in data, and in constants, like SQLite's table in a program at a fixed
- * address. (node crashed there when it opened a database file.) Slots in code stay unchanged.
+ * The library writes slots in data, and in constants, like SQLite's table in a program at a fixed address.
+ * (node crashed there when it opened a database file.) Slots in code stay unchanged.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -56,7 +56,7 @@ static void test_constants(void **state)
 	assert_false(is_writable(among_constants));
 }
 
-/* What another one wrote stays. */
+/* A value that another library wrote stays. */
 static void test_other_value(void **state)
 {
 	(void)state;
@@ -65,7 +65,7 @@ static void test_other_value(void **state)
 	assert_ptr_equal(read_slot(&in_data[0]), &in_data[1]);
 }
 
-/* Code is patched by other means. */
+/* import_set() does not write code. */
 static void test_code(void **state)
 {
 	void **slot = (void **)(((uintptr_t)test_code + sizeof(void *) - 1) & -sizeof(void *));
@@ -80,7 +80,7 @@ static int no_close(int fd)
 	return fd;
 }
 
-/* The object has text relocations: only its slot in data is written. */
+/* The object has text relocations. Only its slot in data is written. */
 static void test_slots_among_code(void **state)
 {
 	void *object = dlopen(TEXT_RELOCATIONS, RTLD_NOW);

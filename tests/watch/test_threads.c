@@ -27,7 +27,7 @@ static void start_all(void *(*run)(void *), int count)
 		pthread_join(threads[i], NULL);
 }
 
-/* Messages come and go with every call. */
+/* Every call sets or clears the connection's message. */
 static void *fail_and_succeed(void *context)
 {
 	static const char *const scripts[] = {
@@ -61,7 +61,7 @@ static void test_messages(void **state)
 	assert_int_equal(sqlite3_close(shared), SQLITE_OK);
 }
 
-/* The statement is stepped, reset and stepped on by whichever thread comes. */
+/* All threads step and reset the same statement. */
 static void *step_both(void *context)
 {
 	for (int i = 0; i < ROUNDS * 5; i++) {
@@ -87,15 +87,15 @@ static void test_same_statement(void **state)
 	assert_int_equal(sqlite3_close(shared), SQLITE_OK);
 }
 
-/* As CPython's Connection.close() did: the statement is finalized while another thread is in
- * its step. SQLite holds the connection until the step is over, and touches nothing then. */
+/* As CPython's Connection.close() did: one thread finalizes the statement while another thread steps it.
+ * SQLite keeps the connection until the step ends, and accesses nothing afterwards. */
 static pthread_barrier_t inside;
 
 static void wait_inside(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	(void)argc, (void)argv;
 	pthread_barrier_wait(&inside);
-	usleep(1000); /* the other thread comes to the connection's mutex */
+	usleep(1000); /* lets the other thread reach the connection's mutex */
 	sqlite3_result_int(context, 1);
 }
 
@@ -124,7 +124,7 @@ static void test_finalized_by_another(void **state)
 	}
 }
 
-/* The last two statements of a connection that was closed before end at the same time. */
+/* The last two statements of a closed connection end at the same time. */
 static sqlite3_stmt *last[2];
 
 static void *finalize_last(void *context)
@@ -153,8 +153,8 @@ static void test_last_statements(void **state)
 	assert_int_equal(host_metric("sessions"), before);
 }
 
-/* A connection is one thread's until a second one comes along, in the middle of a scan of the
- * first one: each run of both ends, and is counted once. */
+/* Only one thread uses a connection, until a second thread uses it in the middle of the first thread's
+ * scan. The runs of both end, and each is counted once. */
 #define SCANS 300
 
 static void scan(sqlite3_stmt *stmt)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that was not compiled for modules: the linker puts the address of a function into it (DT_TEXTREL).
+ * Code that was not compiled for modules. The linker writes the address of a function into the code
+ * (DT_TEXTREL).
  */
 #include <unistd.h>
 
