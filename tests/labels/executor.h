@@ -12,7 +12,7 @@
 
 #include <queryprof.hpp>
 
-/* A task queue as programs have them; it knows of queryprof in one place. */
+/* A typical task queue. It uses queryprof in one place. */
 class executor
 {
       public:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An instrumentation library with the variable that readers look for.
+ * An instrumentation library that defines the variable for readers of OpenTelemetry's context.
  */
 __attribute__((visibility("default"))) __thread void *otel_thread_ctx_v1;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For test_perf.py: labels that come and go under another profiler's eyes. Each label says which of
- * two functions runs under it, and trampolines change sides when they are used again.
+ * For test_perf.py: labels come and go while another profiler records. Each label names the function that
+ * runs under it. A trampoline gets the other label when it is reused.
  *
  *   perf_program TRACE
  */

@@ -28,8 +28,8 @@ int begin_file(void **)
 	qp_config config = {};
 	config.size = sizeof(config);
 	config.trace_log_path = path;
-	/* How many samples there are is expected: without the budget, which takes fewer where labels come by
-	 * the thousand. */
+	/* The tests expect a number of samples. The budget would reduce it, as thousands of labels are
+	 * costly. */
 	if (qp_init(&config) || qp_set(NULL, "query_profiler_max_overhead_percent", "0") ||
 	    qp_set(NULL, "query_profiler_cpu_time_period_ns", std::to_string(PERIOD_NS).c_str()) ||
 	    sqlite3_open(path, &file))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the tests of labels: a trace file for the test, and a pool of threads that run short tasks.
+ * For the tests of labels: a trace file, and a pool of threads that run short tasks.
  */
 #ifndef QUERYPROF_TESTS_POOL_H
 #define QUERYPROF_TESTS_POOL_H
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-/* ThreadSanitizer delivers a signal when the thread calls something that it watches: later, and elsewhere.
- * Then a test is there for the races. */
+/* ThreadSanitizer delivers a signal late, when the thread calls a function that it intercepts. The tests
+ * then only find data races. */
 #ifdef __SANITIZE_THREAD__
 constexpr bool samples_are_late = true;
 #else
@@ -20,22 +20,21 @@ constexpr bool samples_are_late = false;
 
 #define PERIOD_NS UINT64_C(1000000)
 
-/* queryprof on a file of its own, with a sample each PERIOD_NS of CPU time: what a group of tests begins
- * and ends with. */
+/* Fixture of a group of tests: queryprof with its own file, and a sample per PERIOD_NS of CPU time. */
 int begin_file(void **);
 int end_file(void **);
 
-/* The first column of the first row; what was sampled before the call is there. */
+/* Returns the first column of the first row. All earlier samples are in the file. */
 std::string ask(const std::string &sql);
 int64_t ask_number(const std::string &sql);
 
-/* About so much of the thread's CPU time. */
+/* Uses about this much of the thread's CPU time. */
 void burn(uint64_t ns);
 
-/* The calling thread's CPU time in ns. */
+/* Returns the calling thread's CPU time in ns. */
 uint64_t cpu_now();
 
-/* Threads, each inside one query, on which thread(number) runs. */
+/* Runs thread(number) on `count` threads, each inside one query. */
 void on_threads(unsigned count, const std::function<void(unsigned)> &thread);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Labels on the command line: filters, sums, exports; and a trace file with labels in other readers (go tool pprof, if
-installed).
+"""Labels on the command line: filters, sums and exports. Other readers of a trace file with labels
+(go tool pprof, if installed).
 
 usage: test_commands.py QUERYPROF LIBRARY [unittest arguments]"""
 
@@ -20,7 +20,7 @@ import unittest
 QUERYPROF, LIBRARY = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 PYTHON = "/usr/bin/python3"
 
-# Tenant a has two runs, b one; the route is in comments, and one run has none.
+# Tenant a has two runs, b has one. Comments contain the route, and one run has no label.
 PROGRAM = """
 import sqlite3, sys
 db = sqlite3.connect(":memory:", isolation_level=None)
@@ -74,18 +74,18 @@ class Commands(unittest.TestCase):
         self.assertIn("no run matches --label tenant=c", self.run_command("queries", "--label", "tenant=c", fails=True))
         self.assertIn("--label tenant; expected KEY=VALUE", self.run_command("queries", "--label", "tenant", fails=True))
         self.assertIn("--label =x", self.run_command("queries", "--label", "=x", fails=True))
-        # One statement, of which the two runs count.
+        # There is one statement, and its two runs with the label count.
         statements = [row for row in self.table("queries", "--label", "tenant=a") if "RECURSIVE" in row["query"]]
         self.assertEqual([row["logged"] for row in statements], ["2"])
         self.assertIn("n(i)", self.run_command("report", "--label", "tenant=b"))
-        # Both sides of a comparison: tenant a has two runs in each.
+        # Both sides are the same file. Tenant a has two runs in each.
         changed = self.run_command("diff", self.trace, "--label", "tenant=a")
         self.assertRegex(changed, r"(?m)^runs +2 +2 ")
 
     def test_sums(self):
-        # The labels are the program's own: only runs with samples are known by them.
+        # The program sets the labels, so a run's labels are known only from its samples.
         rows = {row["label"]: row for row in self.table("queries", "--by", "label:tenant")}
-        # On a busy machine the PRAGMA that ends the samples has one, too.
+        # On a busy machine the PRAGMA that ends sampling may have a sample, too.
         runs = self.table("queries", "--by", "label:tenant", "--like", "RECURSIVE")
         self.assertEqual({row["label"]: row["sampled_runs"] for row in runs if row["label"]}, {"a": "2", "b": "1"})
         self.assertAlmostEqual(sum(float(row["percent"]) for row in rows.values()), 100, delta=0.5)
@@ -127,7 +127,7 @@ class Commands(unittest.TestCase):
             self.skipTest("go is not installed: tools/setup --all")
 
         def top(*options):
-            # It leaves small nodes out of its sums, unless an option makes it show all.
+            # pprof leaves small nodes out of its sums, unless an option makes it show all nodes.
             done = subprocess.run([go, "tool", "pprof", "-top", "-unit=ms", "-nodefraction=0", "-nodecount=100000",
                                    *options, self.export("pprof")], capture_output=True, text=True, check=True,
                                   env={**os.environ, "HOME": self.folder})
@@ -145,7 +145,7 @@ class Commands(unittest.TestCase):
         self.assertRegex(top("-tagroot=route", "-cum"), r"\busers\b")
 
     def test_history(self):
-        """A connection's labels have no trampolines; the columns are there."""
+        """A connection's labels have no trampolines, so the file has only the header."""
         text = self.read(self.export("label-history"))
         self.assertEqual(text, "hostname,process_id,trampoline,address,key,value,from_ns,until_ns\n")
 

@@ -32,7 +32,7 @@ static void test_formats(void **state)
 	      "{\"action\":\"show\",\"controller\":\"users\"}");
 	check("SELECT 1 /* route='%2Fa%20b%3D%27c%27',db_driver='x\\'y' */;",
 	      "{\"db_driver\":\"x'y\",\"route\":\"/a b='c'\"}");
-	/* sqlcommenter's own, of a statement without parameters: Django does not format it. */
+	/* As Django's sqlcommenter writes a statement without parameters, which Django does not format. */
 	check("SELECT 1 /*controller='users%%20show',framework='django%%3A3.2.25',route='%%5Ea/%%3Cb%%3E'*/",
 	      "{\"controller\":\"users show\",\"framework\":\"django:3.2.25\",\"route\":\"^a/<b>\"}");
 	check("SELECT 1 /*a='%',b='%%',c='%%2',d='%%%20',e='%2',f='%zz',g='%25%2520'*/",
@@ -90,7 +90,7 @@ static void test_hostile(void **state)
 	char *sql = malloc(size + 64), *labels;
 
 	(void)state;
-	/* SQL has no nested comments: the first end is the end. */
+	/* SQL has no nested comments. The first end of a comment ends it. */
 	check("SELECT 1 /*a='/*b=''*/", NULL);
 	check("SELECT 1 /*a='1'/*b='2'*/*/", NULL);
 	check("SELECT 1 /*a='%zz%4',b='%00%ff'*/", "{\"a\":\"%zz%4\",\"b\":\"\xef\xbf\xbd\xef\xbf\xbd\"}");
@@ -99,7 +99,7 @@ static void test_hostile(void **state)
 	memcpy(sql, "SELECT 1 /*a='", 14);
 	memcpy(sql + size - 3, "'*/", 4);
 	assert_null(comment_labels(sql, size));
-	/* Each beginning of a comment looks for an end that is not there: once. */
+	/* Each start of a comment is without an end. The search for an end must run only once. */
 	for (size_t i = 0; i + 2 <= size; i += 2)
 		memcpy(sql + i, "/*", 2);
 	assert_null(comment_labels(sql, size));
@@ -112,7 +112,7 @@ static void test_hostile(void **state)
 	free(sql);
 }
 
-/* Whatever the bytes are, nothing is read that is not the statement's. */
+/* Random bytes: nothing outside the statement is read. */
 static void test_noise(void **state)
 {
 	static const char bytes[] = "/*'='*/,:%\\\"`[];-- \n\0akx1\xff\xc3";

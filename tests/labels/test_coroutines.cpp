@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The language's own coroutines on an executor that knows of contexts: they need nothing more. Wherever
- * a coroutine goes on, it does so for the query, and under the labels, that it had before.
+ * C++ coroutines on an executor that captures contexts. They need nothing more. A coroutine keeps its query
+ * and labels wherever it resumes.
  */
 #include <atomic>
 #include <coroutine>
@@ -49,7 +49,7 @@ struct fire_and_forget {
 	};
 };
 
-/* co_await next_turn{ pool }: to the end of the queue, and on on any thread. */
+/* co_await next_turn{ pool } puts the coroutine at the end of the queue. Any thread may resume it. */
 struct next_turn {
 	executor &pool;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor in C, as engines have them: a queue, workers, tasks that create tasks, and coroutines that
- * continue as separate tasks. It calls queryprof in two places: a task captures the context in which it is
- * created, and the worker enters and leaves that context.
+ * A typical executor in C: a queue, workers, tasks that create tasks, and coroutines that continue as
+ * separate tasks. It calls queryprof in two places. A new task captures its creator's context, and the
+ * worker enters and leaves that context.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct task *first, **last;
-	unsigned unfinished; /* queued ones and those that run */
+	unsigned unfinished; /* queued and running tasks */
 	pthread_t threads[WORKERS];
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .last = &pool.first };
 
@@ -82,7 +82,7 @@ static void *work(void *unused)
 	return unused;
 }
 
-/* All tasks, and those that they make. */
+/* Runs all tasks, and the tasks that they create. */
 static void run_all(void)
 {
 	for (int i = 0; i < WORKERS; i++)
@@ -147,7 +147,7 @@ static int64_t ask(const char *format, ...)
 
 #define QUERIES 4
 
-/* A query as samples know it: its handle says the id, its label set the number. */
+/* A query: samples show its handle's id, and its number from the label set. */
 struct query {
 	char id[32];
 	qp_query_handle *handle;
@@ -166,7 +166,7 @@ static void start(struct query *query, const char *kind, int number)
 	assert_non_null(query->labels);
 }
 
-/* A task of the query, from outside of the pool. */
+/* Adds a task of the query from outside the pool. */
 static void add_for(const struct query *query, void (*function)(void *), void *argument)
 {
 	uint64_t labels = qp_labels_enter(query->labels);
@@ -177,7 +177,7 @@ static void add_for(const struct query *query, void (*function)(void *), void *a
 	qp_labels_leave(labels);
 }
 
-/* Every sample is of one of the queries and has its number, and each query has some and one line. */
+/* Every sample belongs to a query and has the query's number. Each query has samples and one row. */
 static void finish(struct query *queries, const char *kind)
 {
 	for (int i = 0; i < QUERIES; i++) {
@@ -199,7 +199,7 @@ static void finish(struct query *queries, const char *kind)
 	}
 }
 
-/* A task makes the next, of the same query though it does not know which that is. */
+/* A task creates the next task of the same query, without knowing the query. */
 static void chain(void *left)
 {
 	spin(500000);
@@ -231,7 +231,7 @@ struct coroutine {
 
 static __thread struct coroutine *current;
 
-/* Not inlined: the thread may be another one behind a switch. */
+/* Not inlined, because the thread may be different after a switch. */
 __attribute__((noinline)) static struct coroutine *here(void)
 {
 	return current;
@@ -299,7 +299,7 @@ static void outer_task(void *unused)
 	"SELECT count(*) FROM span_log AS c JOIN span_log AS p ON p.span_id = c.parent_span_id AND "         \
 	"p.trace_id = c.trace_id WHERE c.operation_name = '%s' AND p.operation_name = '%s'"
 
-/* A task's spans are children of the span where it was made. */
+/* A task's spans are children of the span in which the task was created. */
 static void test_spans(void **state)
 {
 	const qp_context none = qp_context_get();
@@ -311,13 +311,13 @@ static void test_spans(void **state)
 		for (int i = 0; i < 10; i++)
 			add(outer_task, NULL);
 		run_all();
-		/* A context without a trace is no part of this one. */
+		/* A context without a trace does not belong to this trace. */
 		qp_context before = qp_context_set(none);
 		assert_null(qp_span_here);
 		inner_task(NULL);
 		qp_context_set(before);
 		assert_non_null(qp_span_here);
-		/* A context of this trace is a part of it, on this thread, too. */
+		/* A context of this trace belongs to it, also on this thread. */
 		qp_context own = qp_context_get();
 		before = qp_context_set(own);
 		{
@@ -336,7 +336,7 @@ static void test_spans(void **state)
 	assert_int_equal(ask("SELECT count(DISTINCT trace_id) FROM span_log"), 1);
 }
 
-/* A task that leaves a trace, or ends one more than it has begun: the thread goes back into its own. */
+/* If a task leaves a trace open or ends too many, the thread still returns to its own trace. */
 static void test_left_traces(void **state)
 {
 	qp_context task, before;

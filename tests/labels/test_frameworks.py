@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The comments of Rails and Django in their SQL arrive as labels, and the program knows nothing
-of queryprof: both run here, under `queryprof record`. Where one is not installed its tests are
-skipped: tools/setup --all brings Debian's. Rails has query_log_tags since 7.0; Debian 12's 6.1 has
-annotate(). A newer one is found by RUBYLIB=…/activerecord/lib:…/activesupport/lib:…/activemodel/lib.
-Django writes its comments through sqlcommenter's middleware where PYTHONPATH has it, else through a
-wrapper of the connection's, as that one is.
+"""The SQL comments of Rails and Django become labels. The programs run under `queryprof record` and
+do not use queryprof themselves. If a framework is not installed, its tests are skipped.
+`tools/setup --all` installs Debian's packages. Rails has query_log_tags since 7.0. Debian 12 has
+Rails 6.1 with annotate(). For a newer Rails, set
+RUBYLIB=…/activerecord/lib:…/activesupport/lib:…/activemodel/lib. Django writes its comments with
+sqlcommenter's middleware if PYTHONPATH contains it, or else with a similar wrapper in this file.
 
 usage: test_frameworks.py QUERYPROF [unittest arguments]"""
 
@@ -101,7 +101,7 @@ assert Client().get('/users/ada').status_code == 200
 
 
 def missing(*command):
-    """Why it cannot run; None: it can."""
+    """Returns the reason why the command cannot run, or None."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries on many threads: an executor of C++ whose tasks take their context along, and
- * coroutines of C (makecontext) that move between threads.
+ * Queries on many threads: a C++ executor whose tasks keep their context, and C coroutines (makecontext)
+ * that move between threads.
  */
 #include <algorithm>
 #include <atomic>
@@ -74,9 +74,10 @@ static void test_executor(void **)
 	assert_int_equal(ask_number("SELECT count(*) FROM trace_log WHERE query_id GLOB 'query *'"
 	                            " AND labels->>'number' IS NOT substr(query_id, 7) + 0"),
 	                 0);
-	/* The kernel looks at a CPU timer at its ticks, so what a thread used since the last tick that met it
-	 * counts for one query, which has its share of it by chance. On a busy machine most ticks meet other
-	 * threads, and these amounts are several ticks: of all queries, as one may have had none. */
+	/* The kernel checks CPU timers only at its ticks. The CPU time since a thread's previous tick
+	 * therefore counts for the query at the tick. On a busy machine most ticks hit other threads, so
+	 * this amount is several ticks. It is averaged over all queries, because one query may have no
+	 * sample. */
 	const std::string all = " FROM trace_log WHERE query_id GLOB 'query *'";
 	double amount = std::max(
 		4e6, (double)ask_number("SELECT coalesce(sum(weight * weight) * 1000000 / sum(weight),"
@@ -93,13 +94,14 @@ static void test_executor(void **)
 		cpu_of_all += (double)cpu[i];
 		assert_true(std::fabs(seen - (double)cpu[i]) < 4 * error || samples_are_late);
 		assert_int_equal(ask_number("SELECT count(*) FROM query_log" + id), 1);
-		assert_in_range(ask_number("SELECT threads FROM query_log" + id), 2, 5); /* with this one */
+		assert_in_range(ask_number("SELECT threads FROM query_log" + id), 2, 5); /* including this
+		                                                                          * thread */
 		assert_int_equal(ask_number("SELECT samples_cpu FROM query_log" + id),
 		                 ask_number("SELECT count(*) FROM trace_log" + id));
 	}
-	/* What counts for a query by chance is missing elsewhere. Left is what each of the four threads used
-	 * since its last tick: less than three such amounts each.
-	 * Not so if others have the processors, too: of 34 runs beside four busy loops, 2 missed more than
+	/* The random errors of the queries cancel out. The sum lacks only the time of each of the four
+	 * threads since its last tick, which is less than three such amounts each. This does not hold if
+	 * other processes use the processors: in 34 runs next to four busy loops, 2 runs lost more than
 	 * 130 ms. */
 	could_ns = wall_ns * std::min(4u, std::thread::hardware_concurrency());
 	print_message("all: %.1f ms of %.1f, %.0f %% of what four threads could have\n", seen_of_all / 1e6,
@@ -119,7 +121,7 @@ struct coroutine {
 
 static thread_local coroutine *current;
 
-/* Not inlined: the thread may be another one behind it. */
+/* Not inlined, because the thread may be different after a switch. */
 __attribute__((noinline)) static coroutine *here()
 {
 	return current;
@@ -155,7 +157,7 @@ static void resume(coroutine &one)
 	qp_context_set(before);
 }
 
-/* Each step on another thread than the one before. */
+/* Each step runs on another thread than the previous one. */
 static void test_coroutines(void **)
 {
 	coroutine ones[2];
@@ -192,12 +194,12 @@ static void test_coroutines(void **)
 	}
 }
 
-/* A thread that waits for the query is sampled as one that works for it. */
+/* A thread that waits for the query is sampled like a thread that works for it. */
 static void test_waits(void **)
 {
 	sqlite3 *db;
 
-	/* Waits are seen where SQLite is followed. */
+	/* The library sees waits only after it has attached to SQLite. */
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(qp_attach(db), QP_OK);
 	assert_int_equal(qp_set(NULL, "query_profiler_off_cpu_period_ns", "1000000"), QP_OK);
@@ -220,7 +222,7 @@ static void test_edges(void **)
 	assert_null(qp_query_start(&bad));
 	assert_true(strstr(qp_error(), "qp_query.size"));
 	assert_int_equal(qp_query_finish(NULL, 0, NULL), QP_INVALID);
-	/* Inside of another, and back. */
+	/* A query inside another one, and back. */
 	qp_query_handle *outer = start("outer"), *inner = start("inner");
 	qp_query_handle *none = qp_query_enter(outer);
 	assert_null(none);
@@ -233,7 +235,7 @@ static void test_edges(void **)
 	qp_query_leave(none);
 	assert_int_equal(qp_query_finish(inner, 0, NULL), QP_OK);
 	assert_int_equal(qp_query_finish(outer, 7, "failed"), QP_OK);
-	/* A context of a query that has ended is of none. */
+	/* The context's query has ended, so the context has no query. */
 	qp_context_set(context);
 	burn(20000000);
 	assert_null(qp_context_get().query);

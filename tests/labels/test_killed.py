@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Labels of a killed process and of a forked one: the recorded data has them.
+"""The recording has the labels of a killed process and of a forked process.
 
 usage: test_killed.py QUERYPROF LIBRARY [unittest arguments]"""
 
@@ -55,13 +55,14 @@ class Killed(unittest.TestCase):
     def test_killed(self):
         with tempfile.TemporaryDirectory(prefix="queryprof-label-killed-") as folder:
             trace = os.path.join(folder, "app.trace")
-            # Nothing is stored before the ends: what is left in memory is all there is.
+            # Nothing is stored before the processes end, so all data comes from the memory that
+            # they leave.
             done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--setting",
                                    "trace_log_flush_interval_ms=3600000", "--", "/usr/bin/python3", "-c", PROGRAM, LIBRARY],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)
             with sqlite3.connect(trace) as db:
-                # Not those of sqlite3_close(), which may have a sample, too.
+                # Without sqlite3_close(), which may have a sample, too.
                 seen = [json.loads(labels) for labels, in db.execute(
                     "SELECT DISTINCT labels FROM trace_log WHERE query_id IN (SELECT query_id FROM query_log WHERE query LIKE"
                     " '%route%') ORDER BY labels")]

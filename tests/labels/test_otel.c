@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that publishes OpenTelemetry's thread context according to OTEP 4947. Samples and queries have
- * its ids, and damaged data is ignored. The variable belongs to a library that the program loads with
- * RTLD_LOCAL after its first query, as interpreters do.
+ * A program publishes OpenTelemetry's thread context according to OTEP 4947. Samples and queries have its
+ * ids. Damaged data is ignored. The variable belongs to a library that the program loads with RTLD_LOCAL
+ * after its first query, as interpreters do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static char *ask(const char *sql)
 	return text;
 }
 
-/* Long enough for samples at ticks of 4 ms, also where spin() was measured on a slow processor. */
+/* Runs long enough for samples at ticks of 4 ms, even if spin() was calibrated on a slow processor. */
 static void run(const char *id)
 {
 	const qp_query query = { .size = sizeof(query), .text = "otel", .query_id = id };
@@ -70,7 +70,7 @@ static void *run_other(void *unused)
 	return unused;
 }
 
-/* The ids of the query's samples, of which there are some, and of its line. */
+/* Checks the ids of the query's samples, of which there must be some, and of its row. */
 static void check(const char *id, const char *expected)
 {
 	char sql[256];
@@ -111,7 +111,7 @@ static void test_published(void **state)
 	assert_string_equal(ask("SELECT trace_id || '-' || parent_span_id FROM span_log WHERE query_id = "
 	                        "'published'"),
 	                    VALID);
-	/* It is the thread's alone. */
+	/* Other threads do not have the context. */
 	assert_int_equal(pthread_create(&other, NULL, run_other, NULL), 0);
 	pthread_join(other, NULL);
 	check("other thread", NONE);
@@ -142,7 +142,7 @@ static void test_damaged(void **state)
 	*variable() = (void *)16;
 	run("nowhere");
 	check("nowhere", NONE);
-	/* On two pages, and then the second is gone. */
+	/* The context is on two pages, and then the second page is unmapped. */
 	fill(&context);
 	memcpy(pages + 4096 - 20, &context, sizeof(context));
 	*variable() = pages + 4096 - 20;
@@ -170,7 +170,7 @@ static int set_up(void **state)
 	if (!library)
 		fail_msg("%s", dlerror());
 	variable = (void **(*)(void))(uintptr_t)dlsym(library, "variable");
-	/* A thread looks once a second whether there is something new. */
+	/* A thread looks for a new variable once a second. */
 	nanosleep(&second, NULL);
 	run("looks");
 	run("looks");

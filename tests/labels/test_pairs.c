@@ -36,7 +36,7 @@ static void test_order(void **state)
 	check(&pairs, "");
 }
 
-/* A byte that is no character, as it is kept. */
+/* The replacement for a byte that is not part of a character. */
 #define BAD "\xef\xbf\xbd"
 
 static void test_escapes(void **state)
@@ -95,7 +95,7 @@ static void test_sets(void **state)
 	label_pairs_free(&pairs);
 }
 
-/* Which a damaged file may have. */
+/* A damaged file may contain these texts. */
 static void test_no_sets(void **state)
 {
 	static const char *const texts[] = {
@@ -105,7 +105,7 @@ static void test_no_sets(void **state)
 		"{\"a\":\"1\"",
 		"{\"a\":\"1",
 		"{\"a\":1}{\"a\":",
-		/* What is no JSON as a value. */
+		/* The value is not valid JSON. */
 		"{\"a\":}",
 		"{\"a\":x}",
 		"{\"a\":-}",
@@ -128,7 +128,7 @@ static void test_no_sets(void **state)
 	check(&pairs, "");
 }
 
-/* Texts that are too long are cut, and labels that are too many left out. */
+/* Long texts are truncated, and excess labels are left out. */
 static void test_limits(void **state)
 {
 	struct label_pairs pairs = { .items = { 0 } };
@@ -164,7 +164,7 @@ static void test_json(void **state)
 	check_json(" { \"a\" : 1 , \"b\" : null , \"c\" : \"x\" } ", "{\"a\":1,\"c\":\"x\"}");
 	check_json("{\"a\":\"\\n\\/\\u0041\\u00e4\\u20ac\\ud83d\\ude00\"}",
 	           "{\"a\":\"\\u000a/A\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}");
-	/* Half of a pair, or two first halves, are no character. */
+	/* Half of a surrogate pair, or two first halves, are not a character. */
 	check_json("{\"a\":\"\\ud83d!\"}", "{\"a\":\"\xef\xbf\xbd!\"}");
 	check_json("{\"a\":\"\\ud83d\\ud83d\"}", "{\"a\":\"\xef\xbf\xbd\xef\xbf\xbd\"}");
 	check_json("{\"a\":\"\\u00g1\"}", NULL);

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""perf records only stacks, and `queryprof export --format label-history` lists which labels were in force when: each
-of perf's samples gets the right label. Skipped if perf may not record.
+"""perf records only stacks. `queryprof export --format label-history` lists which label was active
+when. Together they give each of perf's samples the right label. Skipped if perf is not permitted
+to record.
 
 usage: test_perf.py QUERYPROF PROGRAM [unittest arguments]"""
 
@@ -31,12 +32,12 @@ class Perf(unittest.TestCase):
         self.data = os.path.join(self.folder, "perf.data")
 
     def perf_record(self, *command):
-        # The clock of label_history.
+        # CLOCK_REALTIME is the clock of label_history.
         return run("perf", "record", "-o", self.data, "-k", "CLOCK_REALTIME", "-F", "2000", "-e", "cpu-clock:u",
                    "--call-graph", "dwarf,4096", "--", *command)
 
     def samples(self):
-        """The time and the functions of each sample, leaf first."""
+        """Yields the time and the functions of each sample, leaf first."""
         done = run("perf", "script", "-i", self.data, "-F", "time,ip,sym", "--ns")
         self.assertEqual(done.returncode, 0, done.stderr)
         for block in done.stdout.strip().split("\n\n"):
@@ -62,14 +63,14 @@ class Perf(unittest.TestCase):
         for time, functions in self.samples():
             names = [name for name in functions if re.fullmatch(r"qp_label_trampoline_\d+", name)]
             works = [name for name in functions if name.startswith("work_for_")]
-            if not works or not names:  # perf's copy of the stack may end before
+            if not works or not names:  # perf's copy of the stack may end earlier
                 continue
             labels = [key for name in names for start, end, key in history[name] if start <= time <= end]
             self.assertEqual(labels, [works[0][len("work_for_"):]], functions)
             found[labels[0]] += 1
         print(dict(found))
         self.assertGreater(min(found["left"], found["right"]), 10)
-        # To queryprof itself they are one.
+        # queryprof itself shows all trampolines as one.
         collapsed = run(QUERYPROF, "export", trace, "--format", "collapsed", "-o", "-").stdout
         self.assertEqual(set(re.findall(r"qp_label_trampoline_\d+", collapsed)), {"qp_label_trampoline_0"})
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many queries as micro-tasks on a few threads: each sample carries the label of the task that
- * ran, and the samples of a label add up to its CPU time.
+ * Many queries as micro-tasks on a few threads. Each sample has the label of the task that ran, and the
+ * samples of a label add up to its CPU time.
  */
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ extern "C" {
 
 #define QUERIES 64u
 #define THREADS 8u
-/* A thread runs so many, of 1 to 100 us. */
+/* Tasks of a thread, each 1 to 100 us long. */
 #define TASKS (samples_are_late ? 4000u : 6000u)
 #define CHURNED (samples_are_late ? 1000u : 2500u)
 
@@ -45,10 +45,11 @@ static void task(work &done, unsigned query, uint64_t ns)
 	done.cpu_ns[query] += cpu_now() - before;
 }
 
-/* A chance that never comes. */
+/* A probability so small that it never happens. */
 #define CHANCE 1e-9
 
-/* The chance of `seen` or less, or of `seen` or more, of `count` with a share each: the less of the two. */
+/* Returns the smaller of the probabilities of at most and at least `seen` of `count`, each with
+ * probability `share`. */
 static double tail(unsigned seen, unsigned count, double share)
 {
 	double less = 0, more = 0;
@@ -69,8 +70,9 @@ static double squared_error(double seen, double count, double share)
 	return (seen - count * share) * (seen - count * share) / (count * share * (1 - share));
 }
 
-/* The chance of so large a sum of squared errors. With some 6 samples a label it is far from that of a chi
- * square, so it is summed: from label to label, as Poisson's of each, on a grid of quarters. */
+/* Returns the probability of at least this sum of squared errors. With about 6 samples per label, its
+ * distribution is far from chi-squared. It is therefore computed label by label from Poisson
+ * distributions, on a grid of quarters. */
 static double tail_of_errors(const std::vector<double> &shares, unsigned count, double errors)
 {
 	const auto place = [](double value) { return (size_t)std::lround(4 * value); };
@@ -98,9 +100,8 @@ static double tail_of_errors(const std::vector<double> &shares, unsigned count, 
 	return 1 - below;
 }
 
-/* Each sample has one of the labels, with the chance of its share of the CPU time. Samples are counted, and
- * not weighed: a busy machine may bring the points of many ticks with one signal, which is one observation.
- */
+/* A sample has a label with the probability of the label's share of the CPU time. Samples are counted
+ * without their weights. On a busy machine one signal may stand for many ticks, but it is one observation. */
 static void check_sums(const work &done, const char *key)
 {
 	const std::string of_key = "labels->>'" + std::string(key) + "'";
@@ -109,7 +110,7 @@ static void check_sums(const work &done, const char *key)
 		                            of_key + condition);
 	};
 	const unsigned whole = seen(" IS NOT NULL");
-	const double judged = QUERIES + 2; /* each label, their halves, and all together */
+	const double judged = QUERIES + 2; /* each label, the halves, and the sum of errors */
 	std::vector<double> shares;
 	double cpu = 0, errors = 0, first_half = 0;
 	unsigned beyond = 0;
@@ -149,7 +150,7 @@ static void test_pool(void **)
 	on_threads(THREADS, [&](unsigned number) {
 		std::mt19937_64 random(seed + number);
 		for (unsigned i = 0; i < TASKS; i++) {
-			/* Half of them with twice the share of the others. */
+			/* Half of the queries have twice the share of the others. */
 			unsigned query = (unsigned)(random() % (QUERIES + QUERIES / 2) % QUERIES);
 			uint64_t ns = 1000 + random() % 99000;
 			labels[query]->apply([&] { task(*done, query, ns); });
@@ -158,9 +159,9 @@ static void test_pool(void **)
 	check_sums(*done, "query");
 }
 
-/* The tasks of each query name it twice, by a trampoline and by the set that is entered inside:
- * wherever a sample has both, both say the same. Labels are freed while tasks run under them, and
- * made anew thousands of times a second, with and without trampolines left. */
+/* The tasks of each query have it in two labels: by a trampoline, and by the set that is entered inside.
+ * If a sample has both, both must be equal. Labels are freed while tasks run under them, and recreated
+ * thousands of times a second, with and without free trampolines. */
 static void churn(const char *kind, size_t held)
 {
 	std::vector<std::unique_ptr<queryprof::DynamicLabel>> others;
@@ -227,7 +228,7 @@ static void test_exhausted(void **)
 	churn("exhausted", 4096);
 	assert_true(metric("label_sets_without_trampoline") > 1000);
 	assert_int_equal(metric("label_sets"), 0);
-	/* The ring may have had no room for a set that was freed before the flusher came. */
+	/* The ring may have been full when a set was freed, before the flusher read it. */
 	assert_true(metric("label_sets_unknown") <= metric("ring_dropped"));
 }
 

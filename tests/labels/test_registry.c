@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads make, share, use and free label sets while a reader takes the records. The sets' trampolines
- * are ordinary code here, so ThreadSanitizer sees everything.
+ * Many threads create, share, use and free label sets while a reader consumes the records. The sets'
+ * trampolines are ordinary code here, so ThreadSanitizer sees everything.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,16 +25,16 @@
 
 #define THREADS 8
 #define ROUNDS 4000
-#define SHARED 16 /* sets that all threads make, too */
+#define SHARED 16 /* sets that all threads create */
 
-/* Stands for the unwinder, which labels.c needs. */
+/* Replaces the unwinder's function, which labels.c calls. */
 bool unwind_read_words(const struct unwind_stack *known, uintptr_t address, uintptr_t *words, unsigned count)
 {
 	(void)known, (void)address, (void)words, (void)count;
 	return false;
 }
 
-static uint32_t users[LABEL_TRAMPOLINES + 1]; /* atomic: sets that have the trampoline now */
+static uint32_t users[LABEL_TRAMPOLINES + 1]; /* sets that have the trampoline now; atomic */
 static uint64_t seed;
 
 static qp_label_set *make(int64_t number)
@@ -79,7 +79,7 @@ static void *work(void *argument)
 
 static bool ended; /* atomic */
 
-/* As many sets go as were made. */
+/* Returns the number of sets created minus the number freed. */
 static void *read_records(void *argument)
 {
 	struct ring *ring = argument;
@@ -127,7 +127,7 @@ static void test_threads(void **state)
 	state_set_ring(NULL);
 }
 
-/* The longest free trampoline comes first, and when there is none left sets share one. */
+/* A new set gets the trampoline that has been free the longest. If none is free, sets share one. */
 static void test_pool(void **state)
 {
 	qp_label_set **sets = calloc(LABEL_TRAMPOLINES + 10, sizeof(qp_label_set *));
@@ -150,7 +150,7 @@ static void test_pool(void **state)
 	sets[3] = make(100001);
 	assert_int_equal(sets[5]->trampoline, first);
 	assert_int_equal(sets[3]->trampoline, second);
-	/* As a handler that interrupted it would see it: whatever the trampoline, the first. */
+	/* An address in any trampoline becomes the same offset in the first trampoline. */
 	uint64_t trace[2] = { (uintptr_t)sets[5]->run + 14, labels_code + labels_code_bytes };
 	labels_rename(trace, 2);
 	assert_int_equal(trace[0], labels_code + 14);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A connection's own labels and those in its statements' comments, in SQL.
+"""A connection's own labels and the labels in comments of its statements, in SQL.
 
 usage: test_session_labels.py LIBRARY [unittest arguments]"""
 
@@ -38,7 +38,7 @@ class SessionLabels(unittest.TestCase):
         db.execute(sql).fetchall()
 
     def labels(self, db, name):
-        """The labels of the query's line. Its samples must have the same."""
+        """Returns the labels of the query's row. Its samples must have the same labels."""
         line, = db.execute("SELECT labels FROM system.query_log WHERE query_id = ?", (name,)).fetchone()
         samples = db.execute("SELECT DISTINCT labels FROM system.trace_log WHERE query_id = ?", (name,)).fetchall()
         self.assertEqual(samples, [(line,)])
@@ -93,10 +93,10 @@ class SessionLabels(unittest.TestCase):
             self.assertEqual(db.execute(f"SELECT DISTINCT query_id, otel_trace_id, otel_span_id FROM system.{table}"
                                         " WHERE query_id IN ('comment', 'plain') ORDER BY 1").fetchall(),
                              [("comment", trace, span), ("plain", "", "")])
-        # One statement, whatever its comment.
+        # They are one statement, whatever the comment.
         self.assertEqual(db.execute("SELECT count(DISTINCT normalized_query_hash) FROM system.query_log"
                                     " WHERE query_id IN ('comment', 'plain', 'prose')").fetchone(), (1,))
-        # The filter that the store cannot use is SQLite's own.
+        # The store cannot use this filter, so SQLite applies it.
         self.assertGreater(db.execute("SELECT count(*) FROM system.trace_log WHERE labels->>'action' = 'sh ow'")
                            .fetchone()[0], 0)
 
@@ -110,7 +110,7 @@ class SessionLabels(unittest.TestCase):
             db.execute("PRAGMA query_comment_labels = 1")
 
     def test_inside_an_engines_query(self):
-        """The file as any program reads it: the virtual table and the view say the same."""
+        """Any program that reads the file sees in the view what the virtual table shows."""
         db = self.connect()
         db.execute("SELECT set_label('reader', 'both')")
         self.run_as(db, "reader", SPIN + " /*x='y'*/")

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Label sets through the public interface: what samples carry, in which order, and what becomes
- * of a set that is freed.
+ * Label sets through the public interface: the labels of samples, nesting, and freed sets.
  */
 #include <cstdarg>
 #include <csetjmp>
@@ -23,7 +22,7 @@ extern "C" {
 
 #define BURN_NS 60000000u
 
-/* The labels of the query's samples, each once, and how often a sample has others. */
+/* Returns the distinct label sets of the query's samples. */
 static std::string labels_of(const char *id)
 {
 	return ask("SELECT group_concat(labels, ' ') FROM (SELECT DISTINCT labels FROM trace_log WHERE "
@@ -59,7 +58,7 @@ static void test_kinds(void **)
 	assert_true(labels_of("number").find("{\"bytes\":4096}") != std::string::npos);
 	assert_true(labels_of("enter").find("{\"route\":\"users#show\"}") != std::string::npos);
 	assert_string_equal(ask("SELECT unit FROM label_values WHERE key = 'bytes'").c_str(), "bytes");
-	/* As any SQLite reads it. */
+	/* With SQLite alone, without queryprof. */
 	assert_string_equal(ask("SELECT labels->>'route' FROM query_log WHERE query_id = 'run'").c_str(),
 	                    "users#show");
 	assert_string_equal(
@@ -68,7 +67,7 @@ static void test_kinds(void **)
 		"users#show");
 }
 
-/* The innermost label of a key counts, whichever way it came. */
+/* If a key is set several times, the innermost label wins, however it was set. */
 static void test_nesting(void **)
 {
 	queryprof::DynamicLabel outer({ { "at", "outer", 0, nullptr }, { "a", "1", 0, nullptr } });
@@ -122,7 +121,7 @@ static void test_returns(void **)
 	assert_true(caught);
 	queryprof::DynamicLabel moved(std::move(label));
 	assert_int_equal(moved.apply([] { return 1; }), 1);
-	assert_int_equal(label.apply([] { return 2; }), 2); /* of no set: a plain call */
+	assert_int_equal(label.apply([] { return 2; }), 2); /* it has no set, so this is a plain call */
 }
 
 static void test_refused(void **)
@@ -140,7 +139,7 @@ static void test_refused(void **)
 	assert_int_equal(called, 1);
 }
 
-/* Equal sets are one, whatever the order of their labels. */
+/* Equal sets are stored once, whatever the order of their labels. */
 static void test_interned(void **)
 {
 	const qp_label one[] = { { "a", "1", 0, nullptr }, { "b", "2", 0, nullptr } };
@@ -155,7 +154,7 @@ static void test_interned(void **)
 	qp_labels_free(second);
 }
 
-/* A thread that is inside keeps the labels, while others get the trampoline and the memory. */
+/* A thread inside a freed label keeps the labels, while other labels reuse the trampoline and the memory. */
 static void test_freed_inside(void **)
 {
 	in_query("freed", [] {
@@ -181,8 +180,7 @@ static void test_freed_inside(void **)
 	assert_true(labels_of("entered").find("{\"freed\":\"entered\"}") != std::string::npos);
 }
 
-/* All trampolines are shown as the first, so that stacks are equal; their history tells them
- * apart. */
+/* All trampolines are shown as the first one, so that stacks are equal. Their history distinguishes them. */
 static void test_history(void **)
 {
 	{
@@ -199,7 +197,7 @@ static void test_history(void **)
 	assert_int_equal(
 		ask_number("SELECT count(*) FROM label_history WHERE key = 'history' AND until_ns > from_ns"),
 		2);
-	/* A sample under a label was taken while the label had its trampoline. */
+	/* Every sample with a label was taken while the label had its trampoline. */
 	assert_int_equal(
 		ask_number("SELECT count(*) FROM trace_log JOIN label_history AS h ON h.value = "
 	                   "labels->>'history'"
@@ -207,7 +205,7 @@ static void test_history(void **)
 		0);
 }
 
-/* Labels of a connection by C, and of what begins with those of the process. */
+/* Labels set from C: on a connection, and on the process for connections and queries that begin later. */
 static void test_set_label(void **)
 {
 	const char *spin_sql =
