@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections come and go, with queries that are sampled: 10,000 one after another, 1,000
- * at once, and several threads that each open and close theirs. Afterwards memory,
- * descriptors, timers and what is kept of connections and queries are where they were.
+ * Connections open and close, with queries that are sampled: 10,000 one after another, 1,000 at the same
+ * time, and several threads that each open and close their own. Afterwards memory, descriptors, timers and
+ * the library's records of connections and queries are as before.
  *
  *   connections LIBRARY
  */
@@ -34,7 +34,7 @@ static sqlite3 *open_one(void)
 	return db;
 }
 
-/* Every tenth names a table of queryprof's, and so gets the schema. */
+/* Every tenth connection names a table of queryprof, and so gets its schema. */
 static void use(sqlite3 *db, int number)
 {
 	must_exec(db, "SELECT count(*) FROM t");
@@ -73,7 +73,7 @@ static int entries(const char *folder)
 }
 
 struct state {
-	long bytes; /* that malloc has given out */
+	long bytes; /* allocated by malloc() */
 	int fds, os_threads;
 	long sessions, timers, threads, refused, stored;
 };
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 		return 2;
 	db = open_one();
 	must_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES (1), (2), (3)");
-	/* With a budget the library may start one more thread later, which stays. */
+	/* With a budget, the library might later start one more thread, which stays. */
 	setenv("QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT", "0", 1);
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL);
 	if (sqlite3_load_extension(db, argv[1], "sqlite3_queryprof_init", &error)) {
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	}
 	must(NULL, sqlite3_open(":memory:", &watcher), "sqlite3_open");
 	must_exec(watcher, "PRAGMA system.query_profiler_cpu_time_period_ns = 0");
-	/* Objects that are made once, or kept for the next, are there. */
+	/* Afterwards all objects exist that are created once, or kept for reuse. */
 	in_threads();
 	at_once();
 	while (metric("store_flushes") == 0)
@@ -190,14 +190,13 @@ int main(int argc, char **argv)
 		long grown;
 
 		ways[i].run();
-		/* A thread that was joined is in /proc for a moment more. */
+		/* A joined thread stays in /proc for a moment. */
 		for (int wait = 0; after = look(), after.os_threads > before.os_threads && wait < 1000;
 		     wait++)
 			usleep(10000);
 		show(ways[i].name, &after);
-		/* New stacks are kept, and pages of the trace file, which grows with time on a busy
-		 * machine, whatever the connection. To forget a piece of memory with each of 10,000
-		 * connections would be more. */
+		/* Memory grows by new stacks, and by pages of the trace file, which grows over time on a
+		 * busy machine. A leak for each of 10,000 connections would be larger. */
 		grown = after.stored > before.stored ? after.stored - before.stored : 0;
 		bad |= after.bytes - before.bytes > 32 * ways[i].connections + STACKS_BYTES + grown ||
 		       after.fds != before.fds || after.os_threads != before.os_threads ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads that write and one that reads a database in each journal mode, while both
- * timers tick every 100 us: no call of theirs fails that would not fail without them. Their
- * SQL also calls functions of the host's that read from a slow pipe and wait for a lock.
+ * Two threads write and one reads a database in each journal mode, while both timers tick every 100 us. No
+ * call fails that would succeed without the timers. The SQL also calls functions of the host that read from
+ * a slow pipe and wait for a lock.
  *
  *   database_faults LIBRARY
  */
@@ -51,7 +51,7 @@ static void *write_slowly(void *context)
 	return NULL;
 }
 
-/* Reads 16 bytes that come in four pieces. The error as a result, 0: none. */
+/* Reads 16 bytes that arrive in four pieces. The result is the error, or 0. */
 static void read_slowly(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	int fds[2], error = 0;
@@ -78,7 +78,7 @@ static void *unlock_later(void *context)
 	return NULL;
 }
 
-/* Waits for a lock that another open file has, of the flock() kind and of fcntl()'s. */
+/* Waits for an flock() lock that another open file holds, and requests an fcntl() lock. */
 static void wait_for_lock(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	struct flock wanted = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that writes down all that it can notice of its databases and connections: files,
- * schema, versions, locks, hooks, what is open, memory. Two runs of it say the same.
+ * A host that prints everything that it can notice of its databases and connections: files,
+ * schema, versions, locks, hooks, open objects, memory. Two runs print the same.
  *
  *   database_observer FOLDER [LIBRARY [first | all | named]]
  *
- * With LIBRARY it is loaded into the first connection or into every one, which then
- * names a table of it, or does not.
+ * The host loads LIBRARY into its first connection, or into all. With `named`, each connection then
+ * names a table of the library.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static void load(sqlite3 *db)
 		exit(1);
 	}
 	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-	if (name_tables) /* another connection may have locked it: then as far as that goes */
+	if (name_tables) /* another connection may have locked the database, so errors are ignored */
 		sqlite3_exec(db, "SELECT 1 FROM system.settings", NULL, NULL, NULL);
 }
 
@@ -91,7 +91,7 @@ static int tell_row(void *key, int count, char **values, char **names)
 	return 0;
 }
 
-/* Runs it and prints its rows, and its error. */
+/* Runs SQL, and prints its rows and its error. */
 static void run(sqlite3 *db, const char *sql)
 {
 	int rc = sqlite3_exec(db, sql, tell_row, (void *)sql, NULL);
@@ -118,7 +118,7 @@ static void look_at_files(void)
 		char *bytes = malloc((size_t)status.st_size + 1);
 		ssize_t size = pread(fd, bytes, (size_t)status.st_size, 0);
 
-		/* Journals and logs have random numbers in them. */
+		/* Journals and logs contain random numbers. */
 		if (strstr(name, "-wal") || strstr(name, "-journal") || strstr(name, "-shm"))
 			print_state("file", "%s %zd", name, size);
 		else
@@ -332,7 +332,7 @@ static void in_journal_mode(const char *mode, const char *locking)
 	work(db);
 	copy(db, name);
 	other = open_database(name, RW);
-	run(other, "INSERT INTO t(a) VALUES (99)"); /* refused where the lock is kept */
+	run(other, "INSERT INTO t(a) VALUES (99)"); /* refused if the lock is kept */
 	run(db, "INSERT INTO t(a) VALUES (99)");
 	run(other, "PRAGMA data_version; PRAGMA wal_checkpoint");
 	look_at(other);
@@ -371,7 +371,7 @@ static void with_attached(void)
 	run(db, "ATTACH ':memory:' AS system");
 	run(db, "CREATE TABLE system.own(x); SELECT name FROM system.sqlite_schema");
 	sqlite3_close(db);
-	/* one whose name is taken before a library can come */
+	/* a connection that uses the name before the library is loaded */
 	snprintf(scene, sizeof(scene), "named system");
 	const char *kept = library;
 	library = NULL;

@@ -21,12 +21,12 @@
 
 static void flush_all(void)
 {
-	fflush(NULL); /* what follows does not */
+	fflush(NULL); /* the following call does not flush */
 }
 
 /* --- ends ------------------------------------------------------------------------ */
 
-/* Some is in the file, and some is not yet. */
+/* Some samples are in the file, others not yet. */
 static void burn_and_store(void)
 {
 	sqlite3 *db = open_db();
@@ -77,7 +77,7 @@ static void *burn_and_end(void *context)
 	return NULL;
 }
 
-/* The first thread goes, another ends the process. */
+/* The first thread ends, and another thread ends the process. */
 static void first_thread_ends(void)
 {
 	sqlite3 *db = open_db();
@@ -88,7 +88,7 @@ static void first_thread_ends(void)
 	pthread_exit(NULL);
 }
 
-/* exit() while others run queries. */
+/* exit() while other threads run queries. */
 static void exit_beside(void)
 {
 	sqlite3 *db = open_db();
@@ -101,7 +101,7 @@ static void exit_beside(void)
 	exit(10);
 }
 
-/* Until the test kills it. */
+/* Runs until the test kills it. */
 static void burn_on(void)
 {
 	sqlite3 *db = open_db();
@@ -117,7 +117,7 @@ static void burn_on(void)
 
 static char *const true_arguments[] = { (char *)(uintptr_t) "true", NULL };
 
-/* Enough for a signal or two: they come faster than some machines can handle them. */
+/* Long enough for a signal or two, which arrive faster than some machines can handle them. */
 static void query_a_little(sqlite3 *db)
 {
 	CHECK(ask(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200) "
@@ -153,7 +153,7 @@ static int exec_within(void)
 	return 0;
 }
 
-/* Right after a query, within one, in another thread, and while another runs one. */
+/* Prepares an exec right after a query, within one, in another thread, and while another thread runs one. */
 static void exec_after(sqlite3 *db, int way)
 {
 	pthread_t thread;
@@ -171,7 +171,7 @@ static void exec_after(sqlite3 *db, int way)
 		pthread_create(&thread, NULL, keep_burning, NULL);
 		query_a_little(db);
 		break;
-	case 4: /* what is pending stays so in the new program */
+	case 4: /* pending signals stay pending in the new program */
 		query_a_little(db);
 		sigfillset(&all);
 		sigprocmask(SIG_BLOCK, &all, NULL);
@@ -308,7 +308,7 @@ static void make_processes(void)
 
 #define FILES 300
 
-/* Takes the numbers that are free now for files of its own, of all kinds. */
+/* Opens files of all kinds, which get the free descriptor numbers. */
 static void open_own(int fds[FILES])
 {
 	int pair[2];
@@ -316,7 +316,7 @@ static void open_own(int fds[FILES])
 	for (int i = 0; i < FILES; i++) {
 		if (i % 3 == 1) {
 			CHECK(pipe(pair) == 0);
-			fds[i] = pair[0]; /* what is written to it would be seen there */
+			fds[i] = pair[0]; /* a stray write to it would be readable here */
 		} else if (i % 3 == 2) {
 			CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
 			fds[i] = pair[0];
@@ -349,13 +349,13 @@ static int own_intact(const int fds[FILES])
 	return good;
 }
 
-/* Closes all but the first three, ours with its own. */
+/* Closes all descriptors but the first three, including the library's. */
 static void close_others(void)
 {
 	sqlite3 *db = open_db();
 	static int fds[FILES];
 
-	burn(db, 100); /* longer than it takes to store something */
+	burn(db, 100); /* longer than the library needs to store something */
 	CHECK(close_range(3, ~0U, 0) == 0);
 	open_own(fds);
 	burn(db, 150);
@@ -370,8 +370,8 @@ static void close_others(void)
 	tell_metrics(db);
 }
 
-/* A daemon: its parents end, it has no descriptors but those that it opens. Says what
- * it has found in the file `result`, in the folder where it was started. */
+/* A daemon: its parents end, and it has only the descriptors that it opens. Writes its result to the file
+ * `done`, in the folder where it was started. */
 static void daemonize(void)
 {
 	sqlite3 *db = open_db();
@@ -387,7 +387,7 @@ static void daemonize(void)
 	if (child)
 		_exit(0);
 	setsid();
-	burn(db, 50); /* it has something open when it forks again */
+	burn(db, 50); /* the library has files open at the next fork */
 	child = fork();
 	CHECK(child >= 0);
 	if (child)

@@ -30,7 +30,7 @@
 #define HANG_MS 30000
 #define INSIDE_MS 150
 
-static const char *library; /* NULL: none is to be loaded */
+static const char *library; /* NULL: no library */
 
 static int64_t now_us(void)
 {
@@ -99,7 +99,7 @@ static int see_held(struct dl_phdr_info *info, size_t size, void *context)
 	if (look->is_held) {
 		look->is_held = false;
 		atomic_store(&is_inside, true);
-		/* As if this thread had lost its processor. fork() may wait for it. */
+		/* Like a thread that has lost its processor. fork() may wait for it. */
 		for (int ms = 0; ms < INSIDE_MS && !atomic_load(&has_forked); ms++)
 			nap_ms(1);
 	}
@@ -144,11 +144,11 @@ static void be_child(sqlite3 *db)
 	for (int i = 0; i < CHILD_QUERIES; i++)
 		run(db, child_sql);
 	if (library)
-		run(db, "SELECT count(*) FROM query_log"); /* when all is stored */
+		run(db, "SELECT count(*) FROM query_log"); /* stores everything first */
 	exit(0);
 }
 
-/* Whether it ended well. */
+/* Returns whether the child succeeded. */
 static bool wait_for(pid_t child)
 {
 	int status = -1;
@@ -169,7 +169,7 @@ struct process {
 	int held_call;
 };
 
-/* What the process found. */
+/* The results of the process. */
 struct found {
 	long first_us;
 	int calls;
@@ -200,11 +200,11 @@ static void be_process(const struct process *process, int to)
 	int64_t begin;
 	pid_t child;
 
-	/* A mutex of SQLite's that the other thread has is taken for ever in the child, with queryprof or
-	 * without. */
+	/* The other thread may hold SQLite's mutex for memory statistics at the fork. In the child the
+	 * mutex would stay locked forever, with or without queryprof. So the statistics are off. */
 	if (sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK)
 		fail("sqlite3_config");
-	/* A fork would cut off a dlopen() under way, too. */
+	/* A fork during a dlopen() would also leave it unfinished in the child. */
 	if (library && !dlopen(library, RTLD_NOW))
 		fail(dlerror());
 	first = open_db();
@@ -238,7 +238,7 @@ static void be_process(const struct process *process, int to)
 	exit(0);
 }
 
-/* In a process of its own, which begins as a program does. */
+/* Executes the program anew for this process. */
 static struct found run_process(const char *program, const struct process *process)
 {
 	struct found found = { 0 };
@@ -278,7 +278,7 @@ static void at_random_moments(const char *program, int count, unsigned seed)
 
 	srand(seed);
 	for (int i = 0; i < count; i++) {
-		/* The first four show how long the query takes. */
+		/* The first four measure how long the query takes. */
 		struct process process = { i, i < 4 ? 0 : rand() % (most_us + most_us / 4 + 1), NO_CALL };
 		struct found found = run_process(program, &process);
 

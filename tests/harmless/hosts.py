@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs hosts alone, with the library loaded, and recorded, and compares the results.
 
-The first arguments of every test program here: the queryprof command, the library."""
+The first arguments of every test program here are the queryprof command and the library."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ class Hosts(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.runs = 0
 
-    # How many samples a host has is expected: without the budget, which takes fewer where storing them costs much, as
+    # Without the budget, because the tests expect a number of samples. The budget reduces it if storing is costly, as
     # on a busy machine.
     def environment(self, trace, period="1ms"):
         environment = dict(os.environ, TMPDIR=self.folder, QUERYPROF_TRACE_LOG_FLUSH_INTERVAL_MS="50",
@@ -64,7 +64,7 @@ class Hosts(unittest.TestCase):
         return environment
 
     def run_host(self, way, *command, period="1ms", timeout=300, **named):
-        """`way`: alone, loaded or recorded."""
+        """`way` is alone, loaded or recorded."""
         self.runs += 1
         trace = os.path.join(self.folder, "%d.trace" % self.runs)
         environment = os.environ
@@ -81,7 +81,8 @@ class Hosts(unittest.TestCase):
 
     @staticmethod
     def until(run, is_enough, tries=10):
-        """At its end a process waits a second or two for its flusher: the machine may be busy then, but not each time."""
+        """Repeats the run. A process waits a second or two for its flusher when it ends, and a busy
+        machine sometimes needs longer."""
         for _ in range(tries):
             done = run()
             if is_enough(done):
@@ -112,7 +113,8 @@ class Hosts(unittest.TestCase):
 
     def expect_unharmed(self, *command, samples=1, period="1ms", ledger=True, ways=("loaded", "recorded"), alone=None,
                         **named):
-        """What the host prints and how it ends is as without us. Gives what was left, loaded."""
+        """The host's output and exit status are the same as without queryprof. Returns the loaded
+        run."""
         alone = alone or self.run_host("alone", *command, **named)
         left = []
         for way in ways:

@@ -64,7 +64,7 @@ static void open_last(void)
 	CHECK(qp_attach(last_db) == QP_OK);
 #endif
 	run_last("main");
-	/* The file is made now: at the end there is little time. */
+	/* Creates the file now, because there is little time at the end. */
 	if (is_attached)
 		ask(last_db, "SELECT count(*) FROM system.trace_log");
 	if (later)

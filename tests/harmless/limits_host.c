@@ -25,7 +25,7 @@
 
 #include "program.h"
 
-/* Newer processors' kernels have only the calls with a folder. */
+/* On newer architectures the kernel has only the calls with a folder's descriptor. */
 #ifndef SYS_open
 #define SYS_access SYS_faccessat
 #define SYS_mkdir SYS_mkdirat
@@ -45,7 +45,7 @@ static void set_limit(int resource, rlim_t soft)
 
 /* --- limits -------------------------------------------------------------------- */
 
-/* No timer can be made; then it can again. */
+/* No timer can be created. */
 static void no_signals_pending(void)
 {
 	sqlite3 *db;
@@ -70,12 +70,12 @@ static void no_descriptors(void)
 	for (int i = 0; i < count; i++)
 		CHECK(close(fds[i]) == 0);
 	burn(db, 150);
-	/* The store has tried again by now, or does on a request. */
+	/* The store has tried again by now, or tries again when the samples are requested. */
 	puts("some, later");
 	tell_metrics(db);
 }
 
-/* A signal that ends the process when it writes beyond the limit. Ours is not to. */
+/* A write beyond the limit raises a signal that ends the process. The library's writes must not. */
 static void no_file_size(void)
 {
 	sqlite3 *db = open_db();
@@ -94,7 +94,7 @@ static void no_file_size(void)
 	tell_metrics(db);
 }
 
-/* The trace file is there, but its index cannot be made. */
+/* The trace file exists, but its index cannot be created. */
 static void no_file_size_ever(void)
 {
 	pid_t child = fork();
@@ -123,7 +123,8 @@ static size_t address_space(void)
 	return pages * 4096;
 }
 
-/* No room for the library's ring, or its thread: it says so, and the host goes on. */
+/* There is no memory for the library's ring or thread. Loading fails with an error, and the host
+ * continues. */
 static void no_memory(void)
 {
 	sqlite3 *db, *other;
@@ -144,14 +145,14 @@ static void no_memory(void)
 	puts("went on");
 }
 
-/* The end of a host that was not stopped. */
+/* The end of a scenario that did not stop the host. */
 static void go_on(sqlite3 *db)
 {
 	puts("went on");
 	tell_metrics(db);
 }
 
-/* The same after it has begun. */
+/* The same after the library has started. */
 static void no_more_memory(void)
 {
 	sqlite3 *db = open_db();
@@ -165,7 +166,7 @@ static void no_more_memory(void)
 
 /* --- seccomp -------------------------------------------------------------------------- */
 
-/* These calls get `answer` from now on, on all threads. */
+/* From now on these system calls get `answer`, on all threads. */
 static void confine(unsigned answer, const int *calls, int count)
 {
 	struct sock_filter filter[40];
@@ -225,7 +226,7 @@ static void refused_timers_later(void)
 	go_on(db);
 }
 
-/* Other requests of the library to the kernel, but for memory, threads and locks. */
+/* Refuses the library's other system calls, except calls for memory, threads and locks. */
 static void refused_calls(void)
 {
 	sqlite3 *db = open_db();
@@ -238,7 +239,7 @@ static void refused_calls(void)
 	go_on(db);
 }
 
-/* A sandbox: no file can be opened any more. */
+/* A sandbox in which no file can be opened. */
 static void refused_files(void)
 {
 	sqlite3 *db = open_db();
@@ -248,7 +249,7 @@ static void refused_files(void)
 	go_on(db);
 }
 
-/* It would kill the process for calls that only the library makes. */
+/* The filter kills the process for calls that only the library makes. */
 static void punished_calls(void)
 {
 	sqlite3 *db = open_db();
@@ -261,7 +262,7 @@ static void punished_calls(void)
 	go_on(db);
 }
 
-/* A filter that knows the calls which the host makes itself, and no other. */
+/* The filter permits poll(), which the host calls, but not ppoll(). */
 static void refused_ppoll(void)
 {
 	sqlite3 *db = open_db();
@@ -288,7 +289,7 @@ static void no_proc(void)
 	go_on(db);
 }
 
-/* Into an empty folder, where its trace file cannot be named. */
+/* Changes into an empty root folder, in which the trace file has no path. */
 static void changed_root(void)
 {
 	sqlite3 *db = open_db();
@@ -305,7 +306,7 @@ static void changed_root(void)
 	go_on(db);
 }
 
-/* Like servers that start as root. */
+/* Changes the user, like a server that starts as root. */
 static void changed_user(void)
 {
 	sqlite3 *db = open_db();
@@ -339,7 +340,7 @@ static void *keep_burning(void *context)
 	return NULL;
 }
 
-/* Closed more often than it was opened, while threads run queries. */
+/* Closes the library more often than it was opened, while threads run queries. */
 static void unloaded(void)
 {
 	sqlite3 *db = open_db();
@@ -355,7 +356,7 @@ static void unloaded(void)
 			for (int i = 0; i < 5; i++)
 				dlclose(handle);
 		}
-		sqlite3_reset_auto_extension(); /* forgets us as well */
+		sqlite3_reset_auto_extension(); /* also removes the library's entry */
 		CHECK(sqlite3_close(db) == SQLITE_OK);
 		burn(db = open_db(), 5);
 	}

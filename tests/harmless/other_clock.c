@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: the program's clocks jump a day in both directions, stop, run backwards, or run ten times as
- * fast, as OTHER_CLOCK says. Like libfaketimeMT, it locks a mutex for each reading.
+ * Preloaded: the program's clocks jump by two days in both directions, stop, run backwards, or run ten
+ * times as fast, depending on OTHER_CLOCK. Like libfaketimeMT, it locks a mutex for each reading.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ static int64_t shown_ns(clockid_t clock)
 	if (!first_ns)
 		first_ns = monotonic;
 	passed = monotonic - first_ns;
-	usleep(1); /* long enough to be met inside of it */
+	usleep(1); /* long enough for a fork or a signal in the meantime */
 	pthread_mutex_unlock(&mutex);
 	if (!how)
 		return is;

@@ -86,7 +86,7 @@ void burn(sqlite3 *db, int ms)
 	use_cpu(db, library || getenv("LD_PRELOAD") ? ms : 0);
 }
 
-/* 0, too, when the file is not made yet. */
+/* Returns the number of stored samples, or 0 if the file does not exist yet. */
 static int count_stored(const char *path)
 {
 	sqlite3 *trace = NULL;
@@ -151,7 +151,7 @@ void tell_metrics(sqlite3 *db)
 	                   "PRAGMA query_profiler_cpu_time_period_ns = 0; PRAGMA "
 	                   "query_profiler_real_time_period_ns = 0",
 	                   NULL, NULL, NULL) == SQLITE_OK);
-	/* Everything is stored or lost before it is read; or it cannot be read. */
+	/* First everything is stored or counted as lost. The query fails if the file cannot be read. */
 	if (sqlite3_exec(db, "SELECT count(*) FROM trace_log", NULL, NULL, &error))
 		fprintf(stderr, "reading: %s\n", error);
 	sqlite3_free(error);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the hosts of these tests: programs with one scenario a name, which
- * print what they see. The same program runs alone, with the library loaded, and
- * recorded: it must print the same.
+ * Shared parts of the hosts. Each host has named scenarios, which print what they see. The same program
+ * runs alone, with the library loaded, and recorded, and must print the same.
  *
  * usage: PROGRAM SCENARIO [LIBRARY], which is then loaded as an extension
  */
@@ -15,36 +14,36 @@ struct scenario {
 	const char *name;
 	void (*run)(void);
 };
-extern const struct scenario scenarios[]; /* ends with a name NULL */
+extern const struct scenario scenarios[]; /* ends with a NULL name */
 
-/* Ends the program, with the line, when it does not hold. */
+/* Ends the program with a message if the condition does not hold. */
 #define CHECK(condition) check((condition), __FILE__, __LINE__, #condition)
 void check(int holds, const char *file, int line, const char *text);
 
-/* A connection, in memory, with the library if there is to be one. */
+/* Opens a connection in memory, and loads the library if the program has one. */
 sqlite3 *open_db(void);
 void load_library(sqlite3 *db);
-const char *library_path(void); /* NULL: none is to be loaded */
+const char *library_path(void); /* NULL: no library */
 
-/* Runs SQL, which must go well; gives the first number of the first row, or 0. */
+/* Runs SQL, which must succeed. Returns the first number of the first row, or 0. */
 long long ask(sqlite3 *db, const char *sql);
 
 /* Runs queries until the thread has used this much CPU time. */
 void use_cpu(sqlite3 *db, int ms);
 
-/* The same for samples: one query, when the host is alone. */
+/* As use_cpu(), for samples. If the host runs alone, it runs only one query. */
 void burn(sqlite3 *db, int ms);
 
-/* Runs queries until the trace file has this many samples; returns at once without one. */
+/* Runs queries until the trace file has this many samples. Returns immediately if there is no trace file. */
 void burn_until_stored(sqlite3 *db, int samples);
 
-/* An SQL function without arguments that calls `call` and returns what that returns. */
+/* Adds an SQL function without arguments that returns the result of `call`. */
 void add_function(sqlite3 *db, const char *name, int (*call)(void));
 
-/* One value of system.metrics; 0 when the library is not loaded. */
+/* Returns one value of system.metrics, or 0 if the library is not loaded. */
 long long metric(sqlite3 *db, const char *name);
 
-/* Tells the test, on the standard error, all metrics. Only when the library is loaded. */
+/* Prints all metrics to the standard error for the test, if the library is loaded. */
 void tell_metrics(sqlite3 *db);
 
 #endif

@@ -22,7 +22,7 @@
 
 #include "program.h"
 
-/* Signals that the host's handler got: of its own making, and of timers. */
+/* Signals that the host's handler received: the host's own signals, and signals of timers. */
 static volatile int own_signals, timer_signals;
 static volatile int own_of[65];
 
@@ -58,7 +58,7 @@ static void raise_each(void)
 
 /* --- handlers ----------------------------------------------------------------- */
 
-/* None is left for us: one is shared. */
+/* No signal is free for queryprof, so it shares one with the host. */
 static void handled_before(void)
 {
 	struct sigaction action = host_action();
@@ -108,7 +108,7 @@ static int set_by_signal(int number)
 	return signal(number, on_plain_signal) == SIG_DFL;
 }
 
-/* One after the other while two threads are sampled, so that it meets us several times. */
+/* Takes one signal after the other while two threads are sampled, so that several belong to queryprof. */
 static void take_all(int (*set)(int number))
 {
 	sqlite3 *db = open_db();
@@ -142,7 +142,7 @@ static void taken_by_signal(void)
 	take_all(set_by_signal);
 }
 
-/* Where we do not see it: some of queryprof's signals reach it, until it is noticed. */
+/* The hooks do not see these calls. The host gets some of queryprof's signals, until queryprof notices. */
 static void taken_unseen(void)
 {
 	int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
@@ -155,7 +155,7 @@ static void taken_unseen(void)
 	for (int number = SIGRTMIN + 3; number <= SIGRTMAX; number++)
 		CHECK(real_sigaction(number, &action, NULL) == 0);
 	burn(db, 25);
-	usleep(20000); /* with no query: the timers stop, and are armed again */
+	usleep(20000); /* without a query, so that the timers stop and are armed again */
 	burn(db, 25);
 	for (int number = SIGRTMIN; number < SIGRTMIN + 3; number++)
 		CHECK(sigaction(number, &action, NULL) == 0);
@@ -166,7 +166,7 @@ static void taken_unseen(void)
 	tell_metrics(db);
 }
 
-/* Like programs that start others. */
+/* Sets all signals to their default, like programs that start others. */
 static void default_again(void)
 {
 	struct sigaction action;
@@ -191,7 +191,7 @@ static void default_again(void)
 	tell_metrics(db);
 }
 
-/* A signal without a handler ends the process, queryprof's as the others. */
+/* A signal without a handler of the host ends the process, even if queryprof uses the signal. */
 static void sent_by_default(void)
 {
 	sqlite3 *db = open_db();
@@ -222,7 +222,7 @@ static void sent_by_default(void)
 	tell_metrics(db);
 }
 
-/* The signals from 33 on that a program ignores which a child becomes. */
+/* Prints which signals from 33 on a child's new program ignores. */
 static void print_ignored(int by_vfork)
 {
 	static const char script[] = "s/^SigIgn:.*\\(........\\)........$/\\1/p";
@@ -262,7 +262,7 @@ static void set_mask(int how)
 	CHECK(pthread_sigmask(how, &all, NULL) == 0);
 }
 
-/* Signals that wait for a host which takes all there are. */
+/* Takes all pending signals, like a host that waits for any signal. Returns their number. */
 static int take_waiting(void)
 {
 	const struct timespec time = { .tv_nsec = 50000000 };
@@ -313,7 +313,7 @@ static int block_all(void)
 	return 1;
 }
 
-/* In the middle of a query, with both timers running. */
+/* Blocks all signals in the middle of a query, while both timers run. */
 static void block_within(sqlite3 *db)
 {
 	CHECK(ask(db,
@@ -338,7 +338,7 @@ static void blocked_within(void)
 	tell_metrics(db);
 }
 
-/* The host's own signals, all of them, to a thread that waits, while others query. */
+/* A thread waits for all of the host's own signals while other threads run queries. */
 static void *wait_for_each(void *context)
 {
 	siginfo_t info;
@@ -479,10 +479,10 @@ static double seconds_since(clockid_t clock, const struct timespec *start)
 	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-/* A profiler of the host's, of the whole process's CPU time. The kernel looks at its timer at ticks
- * only, which beside other processes may all hit those: so the host works until its ticks are there.
- * A thread that a tick hits is charged the whole of it, 4 ms for a turn of 1 too: no more than the
- * processors' time is certain. */
+/* The host profiles the CPU time of the whole process. The kernel checks its timer only at ticks, which
+ * may all hit other processes. So the host works until it has received its ticks. A tick charges 4 ms to
+ * the thread that it hits, even if the thread ran only 1 ms. So the only certain limit is the processors'
+ * time. */
 static void other_profiler(void)
 {
 	struct itimerval period = { { 0, 10000 }, { 0, 10000 } }, none = { { 0, 0 }, { 0, 0 } };
@@ -504,8 +504,8 @@ static void other_profiler(void)
 	tell_metrics(db);
 }
 
-/* Sampled more often than some machines can handle. The shortest of the runs: a processor that is taken away
- * counts as CPU time of the thread on some virtual machines. */
+/* Samples more often than some machines can handle. Uses the shortest run, because on some virtual
+ * machines stolen time counts as the thread's CPU time. */
 static void short_period(void)
 {
 	double least = 0;
@@ -527,10 +527,10 @@ static void short_period(void)
 	tell_metrics(db);
 }
 
-/* A host that means its read to be interrupted. */
+/* The host wants its read to be interrupted. */
 static void own_alarm(void)
 {
-	/* Again and again: the first may come before the read, on a busy machine. */
+	/* Repeats, because on a busy machine the first alarm may precede the read. */
 	struct itimerval period = { { 0, 20000 }, { 0, 20000 } }, off = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_tick };
 	sqlite3 *db = open_db();
@@ -549,7 +549,7 @@ static void own_alarm(void)
 	tell_metrics(db);
 }
 
-/* In a query. The alarm comes again, as the first may come before the sleep. */
+/* Runs in a query. The alarm repeats, because the first one may precede the sleep. */
 static int sleep_for_long(void)
 {
 	struct itimerval period = { { 0, 20000 }, { 0, 20000 } }, off = { { 0, 0 }, { 0, 0 } };
@@ -584,7 +584,7 @@ static int query_in_clone(void *context)
 	return 0;
 }
 
-/* Without glibc: it has its maker's thread-local memory, and its maker waits. */
+/* A thread without glibc shares its creator's thread-local memory, so the creator waits. */
 static void bare_clone(void)
 {
 	size_t size = 1 << 20;

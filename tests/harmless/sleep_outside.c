@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that waits outside SQLite after a query: the timers of both kinds, of 1 ms,
- * are there because of the query, and must not disturb it. For each kind of wait: a
- * query, 60 ms of waiting in steps of 20 ms, and so on; then how many of the steps ended
- * early, and how many signals came after the queries.
+ * A thread waits outside SQLite after a query. Timers of both kinds, of 1 ms, exist because of the query,
+ * and must not disturb the wait. For each kind of wait, a query and 60 ms of waiting in steps of 20 ms
+ * alternate. Prints how many steps ended early, and how many signals came after the queries.
  *
  *   sleep_outside LIBRARY
  */
@@ -115,7 +114,7 @@ static void by_cond_timedwait(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* The next ones ask the kernel itself, or are not hooked: one signal may come. */
+/* The next waits call the kernel directly or are not hooked, so one signal may come. */
 static void by_futex(void)
 {
 	static uint32_t word;
@@ -155,7 +154,7 @@ static void by_read(void)
 static const struct {
 	const char *name;
 	void (*wait)(void);
-	int early_allowed; /* for each query */
+	int early_allowed; /* per query */
 } ways[] = {
 	{ "nanosleep", by_nanosleep, 0 },
 	{ "clock_nanosleep", by_clock_nanosleep, 0 },
@@ -180,7 +179,7 @@ static int read_number(void *context, int count, char **values, char **names)
 	return 0;
 }
 
-/* Asked on a connection that is not sampled itself. */
+/* Reads the metric on a connection that is not sampled. */
 static long signals(sqlite3 *quiet)
 {
 	long value = 0;
@@ -199,7 +198,7 @@ struct result {
 	long signals;
 };
 
-/* On a thread of its own: its timers are its own. */
+/* Runs on a thread of its own, because timers belong to a thread. */
 static void *wait_after_queries(void *context)
 {
 	struct result *result = context;
@@ -220,7 +219,7 @@ static void *wait_after_queries(void *context)
 			clock_gettime(CLOCK_MONOTONIC, &start);
 			ways[result->way].wait();
 			clock_gettime(CLOCK_MONOTONIC, &end);
-			/* a ms less for waits that count in ticks of another clock */
+			/* 1 ms less, because some waits count ticks of another clock */
 			if ((end.tv_sec - start.tv_sec) * 1000000000 + end.tv_nsec - start.tv_nsec <
 			    step.tv_nsec - 1000000)
 				result->early++;
@@ -271,8 +270,8 @@ int main(int argc, char **argv)
 		       "all\n",
 		       ways[way].name, QUERIES, QUERIES * STEPS, result->early, result->signals,
 		       signals(quiet) - before);
-		/* One for each thread, query and kind of timer, and that seldom. The CPU clock's
-		 * may come in the very moment in which the thread begins to wait. */
+		/* At most one signal per thread, query and kind of timer, and seldom. The CPU timer's
+		 * signal may arrive just as the thread begins to wait. */
 		if (result->early > 1 + QUERIES * ways[way].early_allowed || result->signals > 2 * QUERIES ||
 		    signals(quiet) == before)
 			bad = 1;

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waits keep their length under `queryprof record --real 1ms`: those of the C program, and those of Python, which
-implements its own busy timeout.
+"""The waits of the C program and of Python, which implements its own busy timeout, keep their
+length under `queryprof record --real 1ms`.
 
-    sleep_recorded.py QUERYPROF SLEEP_TIMES"""
+sleep_recorded.py QUERYPROF SLEEP_TIMES"""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ def main():
             samples, = sqlite3.connect(trace).execute(
                 "SELECT sum(weight) FROM trace_log WHERE trace_type = 'Real'").fetchone()
             print(samples, "samples")
-            # it was sampled all the time
+            # sampled all the time
             assert samples > 2000, samples
 
 

@@ -27,9 +27,9 @@ int sqlite3_queryprof_init(sqlite3 *db, char **error, const struct sqlite3_api_r
 #endif
 
 #define WAIT_MS 1000
-#define STEPS 20 /* of the host's own busy handlers */
+#define STEPS 20 /* calls of the host's own busy handler */
 #define STEP_MS (WAIT_MS / STEPS)
-#define ROUNDS 60 /* other guests of the machine may make some too long */
+#define ROUNDS 60 /* other guests of the machine may make some waits too long */
 
 static double now_ms(void)
 {
@@ -39,8 +39,8 @@ static double now_ms(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* How long the thread was ready while others had the processors, no wait of its own; others may be a
- * hypervisor's guests, too. */
+/* Returns how long the thread was ready to run while other threads or a hypervisor's guests used the
+ * processors. This time is not part of the wait. */
 static double delay_ms(void)
 {
 	unsigned long long ran = 0, delayed = 0;
@@ -113,15 +113,15 @@ enum means {
 	BUSY_TIMEOUT, /* sqlite3_busy_timeout() */
 	BUSY_PRAGMA,  /* PRAGMA busy_timeout */
 	BUSY_HANDLER, /* sqlite3_busy_handler(): `step` as long as it is busy */
-	IN_FUNCTION,  /* `step` in a function of the host's that SQL calls */
+	IN_FUNCTION,  /* `step` in an SQL function of the host */
 	OUTSIDE,      /* `step` between two queries */
 };
 
 static const struct wait {
-	const char *name, *vfs; /* NULL: the default, which is a VFS of the host's */
+	const char *name, *vfs; /* NULL: the default, a VFS of the host */
 	enum means means;
 	void (*step)(void);
-	int before; /* its connection is there before the library comes */
+	int before; /* whether its connection opens before the library is loaded */
 } waits[] = {
 	{ "busy_timeout", "unix", BUSY_TIMEOUT, NULL, 0 },
 	{ "busy_timeout", "unix", BUSY_TIMEOUT, NULL, 1 },
@@ -188,7 +188,7 @@ static sqlite3 *open_database(const struct waiter *waiter, size_t number)
 	return db;
 }
 
-/* The schema is read, and the database locked by another. */
+/* Reads the schema, and has another connection lock the database. */
 static void make_busy(struct waiter *waiter, size_t number)
 {
 	const struct wait *wait = waiter->wait;
@@ -215,7 +215,7 @@ static void *wait_once(void *context)
 	double start, delay;
 	int rc;
 
-	if (wait->means == OUTSIDE) /* the timers tick when it has ended */
+	if (wait->means == OUTSIDE) /* its timers continue after it has ended */
 		must_exec(waiter->db,
 		          "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) "
 		          "SELECT sum(x) FROM c");
@@ -236,7 +236,7 @@ static void *wait_once(void *context)
 	return NULL;
 }
 
-/* Whether all have been as long as they should, in this round or before. */
+/* Returns whether every wait had the right length, in this round or an earlier one. */
 static int run_round(struct waiter *waiters)
 {
 	pthread_t threads[WAITS];
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 	must(NULL, sqlite3_auto_extension((void (*)(void))sqlite3_queryprof_init), "auto_extension");
 #endif
 	register_own_vfs();
-	/* A VFS of the host's with nothing of its own is what the next ones see. */
+	/* Connections that do not name a VFS now use the host's. */
 	for (int before = 1; before >= 0; before--) {
 		for (size_t i = 0; i < WAITS; i++) {
 			waiters[i].wait = &waits[i];

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with manipulated clocks end in time and as they do alone, and the recording has the kernel's times.
+"""Hosts with manipulated clocks end in time and as they do alone. The recording has the kernel's
+times.
 
 usage: test_clocks.py QUERYPROF LIBRARY OTHER_CLOCK"""
 
@@ -32,7 +33,8 @@ if child: print(os.waitpid(child, 0)[1])
 
 class Clocks(Hosts):
     def run_host_with(self, clock, before, *command):
-        """Recorded, with the clock's library before queryprof's or after it; without: alone."""
+        """Runs the command recorded, with the clock's library before queryprof's or after it. If
+        `before` is None, runs it without recording."""
         environment = self.environment(None)
         environment["OTHER_CLOCK"] = clock
         preload = {None: OTHER_CLOCK, True: OTHER_CLOCK + ":$LD_PRELOAD", False: "$LD_PRELOAD:" + OTHER_CLOCK}[before]
@@ -53,7 +55,7 @@ class Clocks(Hosts):
                     done = self.run_host_with(clock, before, sys.executable, "-c", QUERIES)
                     end = time.time()
                     self.assertEqual((done.status, done.out), (0, alone.out), done)
-                    # Not the clock of the host, which may show another day.
+                    # Not the host's clock, which may show another day.
                     times = done.rows("SELECT CAST(strftime('%s', query_start_time_microseconds) AS INTEGER) FROM query_log")
                     self.assertGreaterEqual(len(times), 1, done)
                     self.assertTrue(all(int(start) <= at <= end for at, in times), (start, times, end))
@@ -66,7 +68,7 @@ class Clocks(Hosts):
                 self.assertEqual((done.status, done.out, done.err), (0, alone.out, alone.err))
 
     def test_time_namespace(self):
-        """Its clocks are the kernel's, with another zero."""
+        """The namespace's clocks are the kernel's, with another zero."""
         inside = ["unshare", "--time", "--monotonic", "1000000", "--boottime", "1000000"]
         if subprocess.run([*inside, "true"], capture_output=True).returncode:
             self.skipTest("no time namespaces here")

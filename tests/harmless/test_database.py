@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares everything that database_observer notices of its databases and connections, line by line, with the library
-and without it.
+"""Compares everything that database_observer notices of its databases and connections, line by
+line, with and without the library.
 
-    test_database.py QUERYPROF LIBRARY OBSERVER"""
+test_database.py QUERYPROF LIBRARY OBSERVER"""
 
 import collections
 import os
@@ -17,8 +17,9 @@ import unittest
 
 QUERYPROF, LIBRARY, OBSERVER = map(os.path.abspath, sys.argv[1:4])
 
-# Under `.load`: the kinds of lines that differ, and why. Each does differ: what no longer
-# differs is to go from here, and from docs/host-contract.md. The schema comes when it is named.
+# With `.load`, these kinds of lines differ, for these reasons. Each must differ. If a kind no
+# longer differs, remove it here and from docs/host-contract.md. The schema is attached when it is
+# named.
 SCHEMA = {
     "PRAGMA database_list": "one database more, `system`",
     "SELECT schema, name FROM pragma_table_list ORDER BY 1, 2": "its tables",
@@ -37,7 +38,7 @@ FUNCTIONS = {
     "SELECT count(*) FROM pragma_module_list": "its tables' modules",
 }
 
-# What makes a descriptor of a file, or ends one.
+# The system calls that open or close a descriptor of a file.
 OPENING = "open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl"
 
 
@@ -55,7 +56,7 @@ class Database(unittest.TestCase):
             command = [part.replace("%FOLDER%", folder) for part in prefix] + [OBSERVER, own, *arguments]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
-            if prefix:  # it was recorded
+            if prefix:  # recorded
                 trace = sqlite3.connect(os.path.join(folder, "trace"))
                 self.assertGreater(trace.execute("SELECT count(*) FROM trace_log").fetchone()[0], 20)
                 trace.close()
@@ -66,7 +67,7 @@ class Database(unittest.TestCase):
         cls.plain = cls("observe").observe()
 
     def different(self, lines):
-        """The lines of each kind that are not the same, in the order of the scenes."""
+        """Returns the lines of each kind that differ, in the order of the scenes."""
         seen = [collections.defaultdict(list), collections.defaultdict(list)]
         for side, text in zip(seen, (self.plain, lines)):
             for line in text:
@@ -100,8 +101,8 @@ class Database(unittest.TestCase):
         self.expect(self.observe(LIBRARY, "first"), FUNCTIONS)
 
     def calls(self, *arguments, prefix=()):
-        """How often the observer opens, duplicates and closes each of its files, by strace. Its folder has one name each
-        time, because the numbers are compared."""
+        """Counts with strace how often the observer opens, duplicates and closes each of its files.
+        The folder has the same name each time, because the numbers are compared."""
         own, log = os.path.join(self.folder, "own"), os.path.join(self.folder, "strace")
         shutil.rmtree(own, ignore_errors=True)
         os.mkdir(own)
@@ -115,13 +116,13 @@ class Database(unittest.TestCase):
             for line in lines:
                 call = re.match(r"\d+ +(\w+)\(", line)
                 path = re.search(re.escape(own) + r"(/[\w./-]*)?", line)
-                # Locks are fcntl(), too; those that the observer sees are the same (test_recorded).
+                # fcntl() also requests locks. test_recorded compares those that the observer sees.
                 if call and path and (call[1] != "fcntl" or "F_DUPFD" in line):
                     found[call[1], path[0]] += 1
         return found
 
     def test_no_file_is_opened_or_closed(self):
-        """A close would drop the host's own locks (fcntl(2))."""
+        """Closing a file would drop the host's own locks (fcntl(2))."""
         if not shutil.which("strace"):
             self.skipTest("no strace")
         with tempfile.TemporaryDirectory(prefix="queryprof-database-") as self.folder:

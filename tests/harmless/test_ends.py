@@ -14,8 +14,7 @@ HOST = os.path.abspath(sys.argv.pop(1))
 
 class Ends(Hosts):
     def test_exit(self):
-        """Records that are published at the end of a process are stored, but where _exit() is called by one
-        that is not recorded."""
+        """Stores at least this many samples, however the process ends."""
         for how, status, samples in (("exit_now", 7, 20), ("exit_by_c", 8, 20), ("exit_quickly", 9, 37),
                                      ("exit_by_abort", -signal.SIGABRT, 20), ("first_thread_ends", 0, 50),
                                      ("exit_beside", 10, 25)):
@@ -24,7 +23,7 @@ class Ends(Hosts):
                 self.assertEqual(done.status, status)
 
     def test_exit_recorded(self):
-        """Under `queryprof record` nothing is lost by _exit()."""
+        """Under `queryprof record`, _exit() loses nothing."""
         for how in ("exit_now", "exit_by_c", "exit_quickly"):
             with self.subTest(how):
                 done = self.run_host("recorded", HOST, how)
@@ -33,7 +32,7 @@ class Ends(Hosts):
                 self.assertGreaterEqual(self.expect_readable(done), 37, (how, end, last))
 
     def wait_for_sample(self, done, after_s):
-        """The time of the newest one, once there is one after that time."""
+        """Waits for a sample after that time. Returns the time of the newest sample."""
         end = time.monotonic() + 300
         while True:
             try:
@@ -41,22 +40,23 @@ class Ends(Hosts):
                 if newest and newest > after_s:
                     return newest
             except sqlite3.OperationalError:
-                pass  # it is being made
+                pass  # queryprof is creating the file
             self.assertLess(time.monotonic(), end, "no sample after that time was ever stored")
             time.sleep(0.01)
 
     def test_killed(self):
-        """At any moment: the file is whole, and has what it had."""
+        """The process is killed at any moment. The file is intact, and has everything that was
+        stored."""
         chance = random.Random(1)
         for i in range(int(os.environ.get("QUERYPROF_TEST_ROUNDS", "6"))):
             trace = os.path.join(self.folder, "killed-%d.trace" % i)
             environment = self.environment(trace, "50us")
-            environment["QUERYPROF_TRACE_LOG_FLUSH_INTERVAL_MS"] = "10"  # it is storing most of the time
+            environment["QUERYPROF_TRACE_LOG_FLUSH_INTERVAL_MS"] = "10"  # it stores most of the time
             with subprocess.Popen([HOST, "burn_on", LIBRARY], stdout=subprocess.PIPE, env=environment) as host:
                 self.assertEqual(host.stdout.readline(), b"burning\n")
                 done = Done(subprocess.CompletedProcess([], -signal.SIGKILL, "", ""), trace)
                 self.wait_for_sample(done, 0)
-                # It still stores.
+                # Storing continues.
                 stored = self.wait_for_sample(done, time.time())
                 time.sleep(chance.uniform(0, 0.2))
                 host.kill()
@@ -66,7 +66,7 @@ class Ends(Hosts):
                 self.assertGreaterEqual(newest, stored)
 
     def test_exec(self):
-        """Often, with both timers at 10 us."""
+        """Executes often, with both timers at 10 us."""
         done = self.expect_unharmed(HOST, "exec_often", period="10us", samples=20)
         self.assertEqual(done.out, "40 good\n", done)
 
@@ -80,8 +80,9 @@ class Ends(Hosts):
         self.assertGreaterEqual(found[0][1] or 0, 20, "after the descriptors were closed: %r" % (found,))
 
     def test_close_others(self):
-        """Ours are not its own to close, or closed with them, as the kernel is new or old: nothing
-        of queryprof's gets into its files, and storing goes on."""
+        """With a new kernel the host cannot close the library's descriptors. With an old kernel it
+        closes them. In both cases the host's files get no data of queryprof, and storing
+        continues."""
         for way in ("loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "close_others", cwd=self.folder)

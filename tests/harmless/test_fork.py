@@ -10,8 +10,8 @@ from hosts import *
 HOST = os.path.abspath(sys.argv.pop(1))
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "30"))
 
-# The same in Python, whose threads release its lock within SQLite. SQLite's own mutex for statistics, which the other
-# thread may have, is switched off: with it a child would hang without queryprof, too.
+# The same in Python, whose threads release its lock within SQLite. SQLite's mutex for statistics is switched off. The
+# other thread may hold it at the fork, and then the child would hang even without queryprof.
 PYTHON = r"""
 import ctypes, os, random, sys, threading, time
 assert ctypes.CDLL("libsqlite3.so.0").sqlite3_config(9, 0) == 0
@@ -80,7 +80,7 @@ class Fork(Hosts):
             self.assertEqual(found, {n: calls for n in range(processes)}, (name, done))
 
     def test_inside(self):
-        """The fork comes while the first query is inside of each of its calls of dl_iterate_phdr()."""
+        """The process forks inside each call of dl_iterate_phdr() that the first query makes."""
         for way in ("alone", "loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "inside")
@@ -92,7 +92,8 @@ class Fork(Hosts):
                     self.expect_all(done, processes)
 
     def test_beside(self):
-        """A thread of the host's is in dl_iterate_phdr() at the fork, and its lock is lost in the child."""
+        """Another thread of the host is in dl_iterate_phdr() at the fork, so the child never gets
+        its lock."""
         for way in ("loaded", "recorded"):
             with self.subTest(way):
                 self.expect_all(self.run_host(way, HOST, "beside"), 1)

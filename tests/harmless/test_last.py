@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Statements at the end of a process, after the end of main(), are stored like all others.
+"""Statements that run after main() are stored like all others.
 
 usage: test_last.py QUERYPROF LIBRARY LAST_HOST LINKED_HOST LAST_LIBRARY"""
 
@@ -18,14 +18,14 @@ class Last(Hosts):
                 shutil.copy(LAST_LIBRARY, os.path.join(self.folder, name))
 
     def environment(self, trace, period="1ms"):
-        """What is stored when the process ends is stored because it ends."""
+        """The flush interval is so long that only the end of the process stores anything."""
         return dict(super().environment(trace, period), QUERYPROF_TRACE_LOG_FLUSH_INTERVAL_MS="600000")
 
     def run_last(self, way, scenario, *variables):
-        """`way`: also linked."""
+        """`way` may also be linked."""
         before = [os.path.join(self.folder, "before_%d.so" % i) for i in (1, 2)]
         later = os.path.join(self.folder, "after.so")
-        # The command itself runs without them.
+        # The command itself runs without these libraries.
         command = ["/usr/bin/env", "QUERYPROF_TEST_LATER=" + later, *variables]
         preloads = ":".join(before)
         if way == "recorded":
@@ -70,7 +70,7 @@ class Last(Hosts):
                     self.expect_all(done)
 
     def test_ended_by_a_destructor(self):
-        """What was recorded before it is stored."""
+        """Everything recorded before the destructor is stored."""
         for way in ("loaded", "linked", "recorded"):
             with self.subTest(way=way):
                 marks = MARKS if way == "recorded" else MARKS[:-1]

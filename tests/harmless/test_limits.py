@@ -7,7 +7,8 @@ usage: test_limits.py QUERYPROF LIBRARY LIMITS_HOST"""
 from hosts import *
 
 HOST = os.path.abspath(sys.argv.pop(1))
-# tools/coverage sets it: gcov writes its counters when the host ends, over the limit, which kills the host.
+# Set by tools/coverage. gcov writes its counters when the host ends, beyond the limit, which kills the
+# host.
 without_gcov = unittest.skipIf("GCOV_ERROR_FILE" in os.environ, "gcov cannot write its counters")
 
 
@@ -24,7 +25,7 @@ class Limits(Hosts):
         return folder
 
     def run_host(self, way, *command, **named):
-        """Each in a folder of its own."""
+        """Runs each host in a folder of its own."""
         named.setdefault("cwd", self.place("run-%d" % self.runs))
         return super().run_host(way, *command, **named)
 
@@ -33,8 +34,8 @@ class Limits(Hosts):
         self.assertGreaterEqual(done.metrics["timers_failed"], 1, done)
 
     def test_no_descriptors(self):
-        """The store has a table of its own, or (on an old kernel) loses some and goes on. Under record a ring cannot
-        be handed over without a descriptor."""
+        """The store has its own table of descriptors. On an old kernel it loses some samples and
+        continues. Under record, a ring cannot be handed over without a descriptor."""
         done = self.expect_goes_on("no_descriptors", samples=1, ways=("loaded",))
         self.assertEqual(done.metrics["store_error"], "", done)
         self.expect_goes_on("no_descriptors", samples=0, ways=("recorded",))
@@ -56,7 +57,7 @@ class Limits(Hosts):
         self.assertRegex(done.err, "refused: .*[Mm]emory")
 
     def test_no_more_memory(self):
-        """What the flusher has no memory for is lost and counted."""
+        """Records for which the flusher has no memory are lost and counted."""
         self.expect_goes_on("no_more_memory", samples=1)
 
     def test_refused_timers(self):
@@ -72,12 +73,13 @@ class Limits(Hosts):
         self.expect_goes_on("refused_calls", samples=50)
 
     def test_refused_files(self):
-        """What was open goes on being written; what was not is lost, and reported."""
+        """Open files are still written. All other data is lost, and the loss is reported."""
         done = self.expect_goes_on("refused_files", samples=0, ways=("loaded",), ledger=False)
         self.assertEqual(done.out, "went on\n")
 
     def test_punished_calls(self):
-        """What the filter would kill for is not called, and that is said."""
+        """The library does not make the calls for which the filter would kill the process, and
+        reports that."""
         done = self.expect_goes_on("punished_calls", samples=0, ledger=False)
         self.assertEqual(done.out, "went on\n")
         self.assertRegex(done.metrics["seccomp"], "^the program's seccomp filter forbids 5 of queryprof's system calls: .*"

@@ -38,12 +38,12 @@ os._exit(0)
 """
 
 
-TRIES = 10  # a process waits a second for its flusher: the machine may be busy then, but not each time
+TRIES = 10  # a process waits 1 s for its flusher, and a busy machine sometimes needs longer
 
 
 class OwnEnds(unittest.TestCase):
     def stored(self, end):
-        """The runs that are logged, their threads, and the runs that are counted."""
+        """Returns the number of logged runs, of their threads, and of counted runs."""
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "app.trace")
             subprocess.run(["/usr/bin/python3", "-c", PROGRAM, trace, end], check=True, timeout=300)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and their signals: they see the same as without queryprof.
+"""Hosts see the same signals with queryprof as without.
 
 usage: test_signals.py QUERYPROF LIBRARY SIGNALS_HOST"""
 
@@ -13,7 +13,7 @@ HOST = os.path.abspath(sys.argv.pop(1))
 
 class Signals(Hosts):
     def test_all_handled_before(self):
-        """None is free: one is shared with the host's handler."""
+        """No signal is free, so queryprof shares one with the host's handler."""
         done = self.expect_unharmed(HOST, "handled_before", samples=25)
         self.assertEqual(done.out, "31 of 31 came, 31 of them once\n0 signals of timers\n")
         self.assertEqual(done.metrics["signals_foreign"], 1, done)
@@ -73,8 +73,8 @@ class Signals(Hosts):
         self.assertEqual(done.out, "1\n")
 
     def test_short_period(self):
-        """A thread goes on although its next signal is there when one has been handled; and what
-        the samples stand for is the time that has passed."""
+        """A thread makes progress even if the next signal is pending when its handler returns. The
+        samples' weights add up to the time that has passed."""
         def cpu(done):
             return int(re.search("^cpu ([0-9]+)$", done.err, re.M)[1])
 
