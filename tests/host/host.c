@@ -21,8 +21,8 @@ void host_load(sqlite3 *db)
 	char *error = NULL;
 	int rc;
 
-	/* Bounds are those of the periods asked for. On a busy machine a ms would be above the budget, and
-	 * the budget's longer intervals scatter sums more. */
+	/* The tests' limits assume the requested periods. On a busy machine a period of 1 ms would exceed
+	 * the budget, whose longer intervals scatter the sums more. */
 	setenv("QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT", "0", 0);
 	assert_int_equal(sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL), SQLITE_OK);
 	rc = sqlite3_load_extension(db, QUERYPROF_LIBRARY, "sqlite3_queryprof_init", &error);

@@ -21,31 +21,31 @@ void host_close(sqlite3 *db);
 /* Loads the library under test into an open connection. */
 void host_load(sqlite3 *db);
 
-/* Runs SQL; the test fails with SQLite's message when it does not go well. */
+/* Runs SQL. If it fails, the test fails with SQLite's message. */
 void host_exec(sqlite3 *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Turns sampling off, so that a test's own questions are not in the answers. */
+/* Turns sampling off, so that the test's own queries do not appear in the results. */
 void host_quiet(sqlite3 *db);
 
-/* First column of the first row as a number; fails the test when there is none. */
+/* Returns the first column of the first row as a number. The test fails if there is no row. */
 int64_t host_int(sqlite3 *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 double host_double(sqlite3 *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As text, malloc'ed; NULL for NULL or no row. */
+/* Returns the column as malloc'ed text, or NULL for NULL or no row. */
 char *host_text(sqlite3 *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A new empty directory, removed with all that is in it when the program ends. */
+/* Returns a new empty directory, which is removed with its content when the program ends. */
 const char *host_directory(void);
 
 /* Clocks in ns. */
 uint64_t host_now(void);        /* CLOCK_MONOTONIC */
 uint64_t host_thread_cpu(void); /* CLOCK_THREAD_CPUTIME_ID */
 
-/* SQL of a query that only computes, for about `millions` million loop turns. */
+/* Returns SQL of a query that only computes, for about `millions` million loop turns. */
 char *host_burn_sql(double millions, const char *mark);
 
-/* Runs burning queries until this thread has used `ns` of CPU time since the
- * call; returns the CPU time used inside them. */
+/* Runs such queries until this thread has used `ns` of CPU time since the call. Returns the CPU time used
+ * inside them. */
 uint64_t host_burn(sqlite3 *db, uint64_t ns, const char *mark);
 
 /* sum(weight * period_ns) of the samples that `where` (SQL) selects. */

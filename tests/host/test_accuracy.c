@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples add up to the time: to the thread's CPU clock for a query that computes, to the wall clock for one
- * that spends half of its time asleep. The runs' own CPU times add up, too, even if other processes take the
- * processor in between.
+ * Samples add up to the time: to the thread's CPU clock for a query that computes, and to the wall clock
+ * for a query that sleeps for half of its time. The runs' own CPU times add up, too, even if other
+ * processes use the processor in between.
  */
 #include "host.h"
 #include "../lib/busy.h"
@@ -25,8 +25,8 @@ static void check_within(const char *what, double sampled, double exact, double 
 
 #define PERIOD_NS 20e6
 
-/* The test `accuracy` has a period of 1 ms. Here 5 % is too narrow: the work of the query follows from a
- * guess of the machine's speed, so it may be short, and the rest of its last period has no sample. */
+/* The test `accuracy` uses a period of 1 ms. Here 5 % is too narrow. The query's work is derived from a
+ * guess of the machine's speed, so the query may be short, and the rest of its last period has no sample. */
 static void test_cpu_20ms(void **state)
 {
 	static const char mark[] = "one query, period 20 ms";
@@ -92,7 +92,7 @@ static void test_real_half_asleep(void **state)
 	assert_int_equal(sqlite3_open(path, &holder), SQLITE_OK);
 	host_exec(holder, "CREATE TABLE t(x)");
 	db = host_open(path);
-	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that it is the step that waits */
+	host_exec(db, "SELECT * FROM t"); /* reads the schema, so that the step waits */
 	host_exec(holder, "BEGIN EXCLUSIVE");
 	sqlite3_busy_timeout(db, 300000);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 0;"
@@ -110,7 +110,7 @@ static void test_real_half_asleep(void **state)
 	host_quiet(db);
 #define HALF_ASLEEP                                                                                          \
 	"query_id = (SELECT query_id FROM system.query_log WHERE query LIKE '%/* half asleep */%')"
-	/* Others may have the processor before the run and after it. */
+	/* Other processes may use the processor before and after the run. */
 	duration = host_int(db, "%s", "SELECT query_duration_ns FROM system.query_log WHERE " HALF_ASLEEP);
 	assert_in_range(duration, HELD_NS / 2, exact);
 	check_within("half asleep, real time",
@@ -125,8 +125,8 @@ static void test_real_half_asleep(void **state)
 
 #define RIVALS 4
 
-/* A thread is taken to have run since a reading of its clock for so long (query/cpu_clock.h). If it has not,
- * what is too much may be between two runs, and is taken from the next one. */
+/* A thread is assumed to have run for this long since a reading of its clock (query/cpu_clock.h). If it
+ * has not, the excess may fall between two runs, and is subtracted from the next run. */
 #define TAKEN_NS 50000
 
 static long count_switches(void)
@@ -137,7 +137,7 @@ static long count_switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* By the thread's CPU clock: what the program itself has seen of the time within its runs. */
+/* CPU time within the runs, by the thread's CPU clock, as the program itself sees it. */
 static uint64_t first_ns, within_ns;
 
 /* read_clock(0) at the beginning of a run, and read_clock(1) at its end. */
@@ -163,7 +163,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	long switches;
 
 	snprintf(mark, sizeof(mark), "%.0f us, period %s", us, period_ns);
-	/* A million rows take a tenth of a second, roughly. */
+	/* A million rows take about 0.1 s. */
 	sql = sqlite3_mprintf(
 		"SELECT /* %s */ read_clock(0), (WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
 		"x + 1 FROM c WHERE x < %d) SELECT sum(x * 7 %% 13) FROM c), read_clock(1)",
@@ -194,7 +194,7 @@ static void check_sum_of_runs(sqlite3 *db, double us, int count, const char *per
 	       "seen within\n",
 	       mark, count, (double)exact / count / 1e3, switches, (double)sum / (double)exact,
 	       (double)within_ns / (double)exact);
-	/* What a hypervisor takes is no switch; each time it is no more than that. */
+	/* Stolen time is not a switch. Each switch costs at most TAKEN_NS. */
 	assert_true((double)sum >
 	                    0.99 * (double)within_ns - (double)switches * TAKEN_NS - stolen_ns(stolen) &&
 	            (double)sum < 1.01 * (double)exact);
@@ -209,7 +209,7 @@ static void test_short_runs(void **state)
 	db = host_open(":memory:");
 	host_exec(db, "PRAGMA log_queries_min_query_duration_ns = 0");
 	sqlite3_create_function(db, "read_clock", 1, SQLITE_UTF8, NULL, read_clock, NULL, NULL);
-	/* With a signal behind each tick, and behind few. */
+	/* With a signal after each tick, and after few ticks. */
 	check_sum_of_runs(db, 200, 600, "1000000");
 	check_sum_of_runs(db, 200, 300, "1000000000");
 	check_sum_of_runs(db, 20, 750, "1000000");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every sample carries the query that its thread was running, and no other.
+ * Every sample names the query that its thread was running, and no other query.
  */
 #include "host.h"
 
@@ -16,7 +16,7 @@ struct worker {
 	const char *mark;
 	int thread_id;
 	pthread_barrier_t *start;
-	int64_t began_ns; /* after the settings */
+	int64_t began_ns; /* after the settings took effect */
 	uint64_t inside;
 };
 
@@ -82,8 +82,8 @@ static void test_two_threads(void **state)
 		assert_int_equal(wrong, 0);
 		assert_true((double)sampled > 0.9 * (double)own->inside &&
 		            (double)sampled < 1.1 * (double)own->inside);
-		/* No sample without a query that is in the log. The PRAGMAs are in none, and the second one
-		 * may have a sample. */
+		/* From began_ns on, every sample belongs to a query in the log. The PRAGMAs before it are
+		 * not in the log, and the second one may have a sample. */
 		assert_int_equal(
 			host_int(
 				db,
@@ -95,7 +95,7 @@ static void test_two_threads(void **state)
 	host_close(db);
 }
 
-/* Two statements stepped in turns on one thread: each sample to its own. */
+/* Two statements are stepped alternately on one thread. Each sample belongs to its own statement. */
 static void test_interleaved(void **state)
 {
 	sqlite3 *db = host_open(":memory:");
@@ -138,8 +138,8 @@ static void test_interleaved(void **state)
 	host_close(db);
 }
 
-/* SQL inside SQL belongs to the statement that the program ran; the program's own, that a
- * function of its runs, has a line besides. */
+/* SQL inside SQL belongs to the statement that the program ran. If a function of the program runs it, it
+ * also has a row of its own. */
 static void run_inner(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	char *sql = host_burn_sql(1, "inner");
@@ -179,7 +179,7 @@ static void test_nested(void **state)
 	host_close(db);
 }
 
-/* A statement that is reset, finalized or fails in the middle has its line, too. */
+/* A statement that is reset, finalized or fails in the middle also has a row. */
 static void test_ends(void **state)
 {
 	sqlite3 *db = host_open(":memory:");
@@ -214,8 +214,8 @@ static void test_ends(void **state)
 	host_close(db);
 }
 
-/* A function that leaves SQLite by a long jump, as script languages do with errors:
- * the thread's next query is another than the one that was left, and the timers stop. */
+/* A function leaves SQLite by longjmp(), as script languages do with errors. The thread's next query is
+ * not mistaken for the abandoned one, and the timers stop. */
 static jmp_buf way_out;
 
 static void jump_out(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -238,8 +238,8 @@ static void test_long_jump(void **state)
 	runs = host_metric(db, "query_profiler_runs");
 	if (!setjmp(way_out))
 		sqlite3_exec(left, "SELECT /* left */ jump_out()", NULL, NULL, NULL);
-	/* At most one signal comes to a host that does something else; some
-	 * more may come while the question is asked, deeper in the stack. */
+	/* A host that runs no query gets at most one signal. A few more may come while the metric is read,
+	 * deeper in the stack. */
 	while (host_metric(db, "query_profiler_runs") == runs)
 		;
 	idle = host_metric(db, "query_profiler_runs");
@@ -252,11 +252,11 @@ static void test_long_jump(void **state)
 	                     "(SELECT query_id FROM system.query_log WHERE query LIKE '%%/* after the jump "
 	                     "*/%%')") > 20);
 	host_close(db);
-	/* The call that the jump left holds the connection `left` for ever. */
+	/* `left` is leaked, because the abandoned call still holds it. */
 }
 
-/* The time to prepare a statement is its own: here SQLite reads the schema first and
- * waits for its lock. */
+/* The time to prepare a statement belongs to the statement. Here SQLite first reads the schema and waits
+ * for its lock. */
 static int release_lock(void *holder, int count)
 {
 	static uint64_t first_ns;
@@ -283,13 +283,13 @@ static void test_prepare(void **state)
 	host_exec(holder, "CREATE TABLE t(x); BEGIN EXCLUSIVE");
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	host_exec(db, "PRAGMA query_profiler_real_time_period_ns = 1000000");
-	/* fails at once, then at the end of its patience */
+	/* fails, first immediately, then after its timeout */
 	sqlite3_busy_timeout(db, 100);
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* impatient */ * FROM t", -1, &stmt, NULL),
 	                 SQLITE_BUSY);
 	sqlite3_busy_handler(db, release_lock, holder);
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT /* patient */ * FROM t", -1, &stmt, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_sleep(300) >= 300, 1); /* of the host's own time */
+	assert_int_equal(sqlite3_sleep(300) >= 300, 1); /* time outside SQLite */
 	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
 	sqlite3_finalize(stmt);
 	host_quiet(db);
@@ -309,7 +309,7 @@ static void test_prepare(void **state)
 	host_close(holder);
 }
 
-/* Sorter threads work for the query that made them. */
+/* Sorter threads belong to the query that created them. */
 static void test_sorter_threads(void **state)
 {
 	char path[128];

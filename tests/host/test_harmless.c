@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host cannot notice the profiler in its files, its schema and its locks.
+ * The host cannot notice the profiler in its files, schema or locks.
  */
 #include "host.h"
 
@@ -61,7 +61,7 @@ static void test_database_untouched(void **state)
 	free(schema);
 }
 
-/* A connection that writes all the time meets no lock of queryprof's. */
+/* A connection that writes all the time never waits for a lock of queryprof. */
 struct writer {
 	const char *path;
 	int stop, busy, written;
@@ -100,7 +100,7 @@ static void check_writer(const char *journal_mode)
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	host_exec(db, "PRAGMA journal_mode = %s; CREATE TABLE t(x)", journal_mode);
 	assert_int_equal(pthread_create(&thread, NULL, keep_writing, &writer), 0);
-	/* load, configure, profile, read the results: none touches the file */
+	/* load, configure, profile, read the results: none of these accesses the file */
 	host_load(db);
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");

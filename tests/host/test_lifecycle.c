@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that begin and end, forks, and connections that are opened later: nothing remains, and nothing
+ * Threads begin and end, the process forks, and connections open later. Nothing is left over, and nothing
  * breaks.
  */
 #include "host.h"
@@ -30,7 +30,7 @@ static void *short_life(void *context)
 	sqlite3 *db;
 
 	(void)context;
-	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled without a request */
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK); /* profiled automatically */
 	host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000;"
 	              "PRAGMA query_profiler_real_time_period_ns = 1000000");
 	host_exec(db, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2500) "
@@ -59,21 +59,22 @@ static void test_thousand_threads(void **state)
 	       timers_of_process(), (long long)host_metric(db, "threads"), (long long)slots,
 	       (long long)host_int(db, "SELECT count(*) FROM trace_log"));
 	assert_int_equal(host_metric(db, "threads"), 1);
-	assert_true(timers_of_process() <= 2 + 8); /* this thread's own, and places of a shared one */
+	assert_true(timers_of_process() <= 2 + 8); /* this thread's timers, and slots of a shared timer */
 	assert_int_equal(host_metric(db, "timers"), timers_of_process());
-	assert_true(slots < 200); /* they are used again */
+	assert_true(slots < 200); /* slots are reused */
 	assert_true(host_int(db, "SELECT count(*) FROM trace_log") > 100);
 	host_close(db);
 }
 
-/* Runs in a child: profiles a query of its own and reads it back. */
+/* Runs in a child. Profiles a query of its own, and reads the result. */
 static int child_profiles(void)
 {
 	sqlite3 *db = host_open(":memory:");
 	uint64_t burnt = 0;
 	int64_t own;
 
-	/* Until a tick of the kernel's has hit it. On a busy machine its turns may end before. */
+	/* Repeats until a tick of the kernel hits it. On a busy machine it may lose the processor before a
+	 * tick. */
 	do {
 		host_exec(db, "PRAGMA query_profiler_cpu_time_period_ns = 1000000");
 		burnt += host_burn(db, 100000000, "child");
@@ -156,7 +157,7 @@ static void test_fork(void **state)
 	host_close(file);
 }
 
-/* Samples reach the file although no statement reads them through the library. */
+/* Samples reach the file even if no statement reads them through the library. */
 static void test_stored_unasked(void **state)
 {
 	char path[128];
@@ -183,7 +184,7 @@ static void test_stored_unasked(void **state)
 	host_close(db);
 }
 
-/* A closed connection leaves no session behind. */
+/* A closed connection leaves no session. */
 static void test_connections_come_and_go(void **state)
 {
 	sqlite3 *db = host_open(":memory:");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * system.stack_trace with real stacks: it shows where each thread is, also if two sessions request at the
- * same time, and a request does not shorten the waits of a query.
+ * system.stack_trace with real stacks. It shows where each thread is, even if two sessions send requests at
+ * the same time. A request does not shorten a query's waits.
  */
 #include "host.h"
 
@@ -18,7 +18,7 @@
 static bool stop;
 static int started;
 
-/* Functions that only their names distinguish: each stays in itself. */
+/* Functions that differ only in their names. Each loops in itself. */
 #define PLACE(number)                                                                                        \
 	__attribute__((noinline)) void place_##number(sqlite3_context *context, int argc,                    \
 	                                              sqlite3_value **argv);                                 \
@@ -65,7 +65,7 @@ static void *ask(void *context)
 	host_quiet(db);
 	host_exec(db, "PRAGMA stack_trace_timeout_ms = 60000");
 	for (int i = 0; i < QUESTIONS; i++) {
-		/* The leaf is the place itself. */
+		/* The leaf is the place's function. */
 		char *found =
 			host_text(db, "SELECT group_concat(query_id || ': ' || (symbols->>0), ', ') FROM "
 		                      "(SELECT query_id, symbols FROM system.stack_trace"
@@ -76,7 +76,7 @@ static void *ask(void *context)
 		                    "place 4: place_4, place 5: place_5, place 6: place_6, place 7: place_7");
 		free(found);
 	}
-	/* The frames below it, in the words of trace_log. */
+	/* The frames below the leaf are named as in trace_log. */
 	assert_int_equal(host_int(db, "SELECT count(*) FROM system.stack_trace WHERE query_id LIKE 'place%%'"
 	                              " AND symbols LIKE '%%\"sqlite3_step\"%%' AND traceToText(trace) LIKE "
 	                              "'%%be_in_place%%'"),

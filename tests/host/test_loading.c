@@ -39,7 +39,7 @@ static void attach(sqlite3 *db)
 
 static struct {
 	void (*act)(sqlite3 *db);
-	bool is_joined; /* the constructor waits until the other thread is done */
+	bool is_joined; /* the constructor waits until the other thread has finished */
 	sqlite3 *here, *there;
 	pthread_t other;
 	atomic_int other_id;
@@ -70,7 +70,7 @@ static bool is_asleep(int thread_id)
 	return state == 'S';
 }
 
-/* Until it waits, mostly for the loader's lock, or has ended. */
+/* Waits until the other thread sleeps, usually for the loader's lock, or has ended. */
 static void await_other(void)
 {
 	const struct timespec moment = { .tv_nsec = 1000000 };
@@ -83,7 +83,7 @@ static void await_other(void)
 	}
 }
 
-/* The plugin calls it. */
+/* Called by the plugin. */
 __attribute__((visibility("default"))) void run_in_constructor(void);
 
 void run_in_constructor(void)
@@ -108,7 +108,7 @@ static void meet(void (*act)(sqlite3 *db))
 	if (!plugin)
 		fail_msg("%s", dlerror());
 	assert_int_equal(pthread_join(scene.other, NULL), 0);
-	/* Both can be used then. */
+	/* Both connections can be used afterwards. */
 	attach(scene.here);
 	attach(scene.there);
 	assert_int_equal(sqlite3_exec(scene.here, "SELECT count(*) FROM system.processes", NULL, NULL, NULL),
@@ -157,7 +157,7 @@ static void queries_in_a_constructor(void **state)
 	meet(query);
 }
 
-/* Recorded by the command, with the first queries of the process. */
+/* Recorded by the command. These are the first queries of the process. */
 static void begins_in_a_constructor(void **state)
 {
 	(void)state;
@@ -172,7 +172,8 @@ static int attach_each(sqlite3 *db, char **error, const struct sqlite3_api_routi
 	return qp_attach(db) ? SQLITE_ERROR : SQLITE_OK;
 }
 
-/* To fetch SQLite's routines queryprof opens a connection of its own, for which this is called, too. */
+/* queryprof opens a connection of its own to fetch SQLite's routines. The auto extension runs for that
+ * connection, too. */
 static void attaches_in_an_auto_extension(void **state)
 {
 	sqlite3 *db;
@@ -188,7 +189,7 @@ static void attaches_in_an_auto_extension(void **state)
 	sqlite3_reset_auto_extension();
 }
 
-/* A process each: the library is started, and the hooks are patched, once. */
+/* Each test needs a process of its own, because the library starts and patches the hooks only once. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest starting[] = { cmocka_unit_test(starts_in_a_constructor) };

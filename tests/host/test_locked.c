@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaching to a connection whose database another process has locked exclusively returns immediately, and
- * the connection's busy_timeout keeps its meaning. Built twice: with the system's SQLite, whose calls are
- * hooked, and with a static one. That is patched, except if the program has several threads that must not be
- * stopped (STATIC).
+ * the connection's busy_timeout keeps its meaning. Built with the system's SQLite, whose calls are hooked,
+ * and with a static SQLite. The static SQLite is patched, except if the program has several threads that
+ * must not be stopped (STATIC).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,12 +33,12 @@
 #endif
 
 #define TIMEOUT_MS 1500
-#define LONG_MS 300000 /* a call that waits so long is seen on any machine */
-/* A wait takes its time in each of so many attempts; a loaded machine does not. */
+#define LONG_MS 300000 /* a call that waits this long is noticed on any machine */
+/* A wait takes its time in every attempt. A busy machine does not delay every attempt. */
 #define ATTEMPTS 5
 
 static char folder[] = "/tmp/queryprof-locked-XXXXXX", path[64];
-static int commands; /* a byte to the other process: lock, or unlock */
+static int commands; /* a byte to the other process: lock or unlock */
 static int answers;
 static pid_t locker;
 
@@ -50,7 +50,7 @@ static int64_t now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The other process: it has the database, and never queryprof. */
+/* The other process, which locks the database and never loads queryprof. */
 static void keep_locking(int from, int to)
 {
 	sqlite3 *db;
@@ -139,7 +139,7 @@ static void attach_at_once(sqlite3 *db)
 	sqlite3_busy_timeout(db, TIMEOUT_MS);
 }
 
-/* The result code of a statement that is prepared and stepped once; how long it took. */
+/* Returns the result code of a statement that is prepared and stepped once, and its duration. */
 static int attempt(sqlite3 *db, const char *sql, int64_t *ms)
 {
 	int64_t before = now_ms();
@@ -166,7 +166,7 @@ static void assert_waits_once(sqlite3 *db, const char *sql)
 		fail_msg("%s: waited %d ms, busy_timeout is %d", sql, (int)ms, TIMEOUT_MS);
 }
 
-/* The number of attempts. */
+/* Returns the number of attempts. */
 static int assert_at_once(sqlite3 *db, const char *sql, int expected)
 {
 	int64_t ms = INT64_MAX;
@@ -185,7 +185,7 @@ static int assert_at_once(sqlite3 *db, const char *sql, int expected)
 
 static void assert_works(sqlite3 *db)
 {
-	if (IS_STATIC) /* a statement that names the schema is not seen there */
+	if (IS_STATIC) /* without hooks, a statement that names the schema is not seen */
 		assert_int_equal(qp_attach(db), QP_OK);
 	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
 	assert_at_once(db, "SELECT 1 FROM metrics", SQLITE_ROW);
@@ -208,15 +208,15 @@ static void a_locked_database_is_not_waited_for(void **state)
 	assert_at_once(db, "SELECT set_setting('log_queries', 1)", SQLITE_ROW);
 	assert_waits_once(db, "SELECT x FROM t");
 	assert_waits_once(db, "SELECT name FROM system.settings");
-	/* It does not read main, so nothing is to be waited for. */
+	/* It does not read main, so it does not wait. */
 	assert_at_once(db, "PRAGMA system.unknown", IS_STATIC ? SQLITE_ERROR : SQLITE_BUSY);
-	assert_waits_once(db, "SELECT x FROM t"); /* busy_timeout is what it was */
+	assert_waits_once(db, "SELECT x FROM t"); /* busy_timeout is unchanged */
 	send_command('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* Once main's schema is known, the tables do not need main any more. */
+/* After main's schema was read, the tables no longer need main. */
 static void tables_come_while_main_is_locked(void **state)
 {
 	sqlite3 *db = open_database();
@@ -226,7 +226,8 @@ static void tables_come_while_main_is_locked(void **state)
 	attach_at_once(db);
 	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW);
 	send_command('l');
-	/* A name alone is not looked for in main, which a writer would meet as SQLITE_BUSY. */
+	/* The library does not look for a name in main, because the lock of that read could cause
+	 * SQLITE_BUSY for a writer. */
 	assert_at_once(db, "SELECT count(*) FROM trace_log", SQLITE_ROW);
 	assert_at_once(db, "SELECT name FROM system.settings", SQLITE_ROW);
 	assert_at_once(db, "UPDATE system.settings SET value = value", SQLITE_DONE);
@@ -252,13 +253,13 @@ static void the_hosts_busy_handler_is_not_called(void **state)
 
 	(void)state;
 	sqlite3_busy_handler(db, count_busy, NULL);
-	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW); /* main's schema is known */
+	assert_at_once(db, "SELECT x FROM t", SQLITE_ROW); /* reads main's schema */
 	busy_calls = 0;
 	send_command('l');
 	attach(db);
 	assert_int_equal(busy_calls, 0);
 	attempts = assert_at_once(db, "SELECT x FROM t", SQLITE_BUSY);
-	assert_int_equal(busy_calls, attempts); /* it is still the host's */
+	assert_int_equal(busy_calls, attempts); /* the host's handler is still set */
 	send_command('u');
 	assert_works(db);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);

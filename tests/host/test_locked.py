@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`.load` on a database that another process has locked exclusively returns immediately, and busy_timeout keeps its
-meaning: in Python and in SQLite's shell.
+"""`.load` on a database that another process has locked exclusively returns immediately, and
+busy_timeout keeps its meaning, in Python and in SQLite's shell.
 
 usage: test_locked.py LIBRARY
 """
@@ -16,8 +16,8 @@ import unittest
 
 LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]
 TIMEOUT_S = 1.5
-LONG_S = 300  # a load that waits so long is seen on any machine
-ATTEMPTS = 5  # a wait takes its time in each; a loaded machine does not
+LONG_S = 300  # a load that waits this long is noticed on any machine
+ATTEMPTS = 5  # a wait takes its time in every attempt; a busy machine does not delay every attempt
 
 LOCKER = """
 import sqlite3, sys
@@ -52,7 +52,7 @@ class Locked(unittest.TestCase):
             return str(error), time.monotonic() - before
 
     def soonest(self, call, *arguments):
-        """The attempt that was not too long for one wait, or the last."""
+        """Returns the first attempt that was too short for two waits, or the last attempt."""
         for _ in range(ATTEMPTS):
             done, seconds = self.timed(call, *arguments)
             if seconds < 2 * TIMEOUT_S:

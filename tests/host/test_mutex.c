@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host whose SQLite mutexes are numbers instead of pointers. Its SQLite is static and cannot be patched, so
- * the library follows statements by the trace callback, and must not read such a mutex as memory.
+ * A host whose SQLite mutexes are numbers instead of pointers. Its SQLite is static and cannot be patched,
+ * so the library observes statements with the trace callback. It must not access such a mutex as memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,9 +21,9 @@
 #define MUTEXES 256u
 #define FIRST 8u
 
-/* Fast ones are recursive, too. */
+/* SQLite's fast mutexes are recursive here, too. */
 static pthread_mutex_t mutexes[MUTEXES];
-static unsigned used = SQLITE_MUTEX_STATIC_VFS3 + 1; /* the static ones come first */
+static unsigned used = SQLITE_MUTEX_STATIC_VFS3 + 1; /* the static mutexes come first */
 
 static pthread_mutex_t *mutex_of(const sqlite3_mutex *number)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The session of the README, in the stock sqlite3 shell and in Python: load the
-library, set a period, run something slow, read in SQL where the time went.
+"""The session of the README, in the stock sqlite3 shell and in Python: load the library, set a
+period, run a slow query, and see in SQL where the time went.
 
 usage: test_session.py LIBRARY
 """
@@ -13,9 +13,9 @@ import sys
 import tempfile
 import unittest
 
-LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]  # as .load takes it
+LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]  # without the suffix, as .load accepts it
 
-# About a second, so that hundreds of samples find every function that matters.
+# Takes about a second, so that hundreds of samples hit every important function.
 SLOW = """SELECT sum(words.rowid * 7 % 13 + length(word)) FROM words, (VALUES (1), (2), (3), (4), (5)), (VALUES (1), (2), (3), (4))
     WHERE word NOT LIKE '%a%e%i%o%u%9%z%'"""
 TOP_SYMBOLS = """SELECT sum(weight) AS n, demangle(addressToSymbol(trace->>0)) AS symbol
@@ -86,7 +86,7 @@ PRAGMA query_profiler_real_time_period_ns = 1000000;
         db.execute(SLOW).fetchall()
         symbols = db.execute(TOP_SYMBOLS).fetchall()
         stacks = db.execute(TOP_STACKS).fetchall()
-        # The interpreter's main() leaves its frame to this by a tail call.
+        # The interpreter's main() calls this function by a tail call, so its own frame is gone.
         self.check_profile(symbols, stacks, "Py_BytesMain")
         db.close()
 

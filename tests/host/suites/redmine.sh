@@ -8,6 +8,6 @@ cp -r "$1"/. .
 cp "$(dirname "$0")/redmine/Gemfile" Gemfile
 printf 'test:\n  adapter: sqlite3\n  database: db/test.sqlite3\n' > config/database.yml
 export RAILS_ENV=test
-# The tables are made by one run, the tests read them in another.
+# One run creates the tables, and another runs the tests.
 ruby bin/rails db:migrate > migrate.log 2>&1 || { cat migrate.log; exit 1; }
 exec ruby bin/rails test "$2" --verbose --seed 1

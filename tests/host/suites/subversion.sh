@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes a repository of Subversion's in this folder and asks it what it has: a line for each answer,
-# with its hash. No answer has a time in it. $1: commits, 200 without it.
+# Creates a Subversion repository in this folder and queries it. Prints a line with the hash of each
+# answer. No answer contains a time. $1: number of commits, by default 200.
 set -e
 commits=${1:-200}
 answer() { # NAME COMMAND...
