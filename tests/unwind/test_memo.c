@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks on the memo: a stack differs from the previous one only by the attack's change. After each change,
- * and after it is undone, the stack unwound with the memo must equal the one unwound without.
+ * Attacks on the memo: a stack differs from the previous stack only by the attack's change. After each
+ * change, and after it is undone, the traces with and without the memo must be equal.
  *
- * The stack is the interrupted one itself. The handler changes its words in place, and returns only after all
- * of them are restored.
+ * The attacked stack is the interrupted stack. The handler changes its words in place, and returns only after
+ * all words are restored.
  */
 #include <setjmp.h>
 #include <stdarg.h>

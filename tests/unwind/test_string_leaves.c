@@ -140,7 +140,7 @@ static void test_leaves(void **state)
 		/* The loop calls no other function of libc. */
 		for (long round = 0; inside < SAMPLES && round < 20000000; round++)
 			callers[i].call();
-		/* The calls after this are in libc, too. */
+		/* print_message() runs in libc, too. */
 		const int all = (int)inside, right = (int)exact;
 		print_message("%-12s %d samples, %d exact\n", callers[i].name, all, right);
 		assert_true(all > 0);

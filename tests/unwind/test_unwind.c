@@ -291,8 +291,8 @@ static void before_move(void)
 	expect(is_named(trace[3], "test_moved"));
 }
 
-/* If the stack pointer has moved and the unwind information has not, the trace ends. Before the move it
- * does not end. */
+/* If the stack pointer has moved but the unwind information does not show it, the trace ends. Before the
+ * move it does not end. */
 void test_moved(void **state);
 SEEN void test_moved(void **state)
 {

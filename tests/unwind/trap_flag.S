@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets and clears the trap flag, with unwind information that is right at every instruction. clang's
- * builtins for the flags have none for their push.
+ * builtins for the flags lack it for their push.
  */
 	.text
 	.macro	change_flag name:req, change:vararg
