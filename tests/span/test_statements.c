@@ -104,7 +104,7 @@ static void have_the_times_of_query_log(void **state)
 	                     "operation_name LIKE 'WITH RECURSIVE%'"),
 	                 1);
 	/* Both clocks show the same time. A span begins at the first step, after its statement's
-	 * preparation. One sample of the preparation may therefore precede the span, since the preparation
+	 * preparation. At most one sample of the preparation precedes the span, because the preparation
 	 * takes less than a period. */
 	assert_int_equal(ask("SELECT count(*) FROM (SELECT sum(t.timestamp_ns < s.start_time_ns - 1000) AS "
 	                     "before, sum(t.timestamp_ns > s.finish_time_ns + 1000) AS after FROM trace_log "
