@@ -155,7 +155,7 @@ static void test_settings_in_between(void **state)
 	char *error, *sql;
 
 	(void)state;
-	run(stmt, 1); /* the run began before the settings applied */
+	run(stmt, 1); /* the run began when the statement was prepared */
 	sqlite3_enable_load_extension(db, 1);
 	if (sqlite3_load_extension(db, host_library(), "sqlite3_queryprof_init", &error))
 		fail_msg("%s", error);

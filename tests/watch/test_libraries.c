@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two SQLite libraries in one process have connections at the same address. The library does not see the
- * close of the first one, and must not mistake the second for it.
+ * close of the first connection, and must not mistake the second for it.
  */
 #include "host.h"
 
