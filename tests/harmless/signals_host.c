@@ -166,7 +166,7 @@ static void taken_unseen(void)
 	tell_metrics(db);
 }
 
-/* Sets all signals to their default, like programs that start others. */
+/* Resets or ignores all signals, like programs that start others. */
 static void default_again(void)
 {
 	struct sigaction action;

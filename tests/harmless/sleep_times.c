@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host whose queries wait for locks, or sleep, in every way that SQLite offers: each
- * in a thread of its own, all at the same time, 1 s each, while the real-time timers
- * tick every ms. Prints what each took and fails when one took less or more.
+ * A host whose queries wait for locks, or sleep, in every way that SQLite offers. Each wait runs in a
+ * thread of its own for 1 s, all at the same time, while the real-time timers tick every ms. Prints the
+ * duration of each wait, and fails if a wait was too short or too long.
  *
  *   sleep_times loaded LIBRARY    loads the library into some of its connections
- *   sleep_times recorded          leaves that to `queryprof record`
- *   sleep_times linked            the same program with a SQLite of its own inside
+ *   sleep_times recorded          `queryprof record` loads the library
+ *   sleep_times linked            the same program with a static SQLite
  */
 #include <poll.h>
 #include <pthread.h>
