@@ -106,8 +106,8 @@ static void test_first_wait(void **state)
 
 static double waited[WORKERS]; /* seconds in the host's own sqlite3_mutex_enter() */
 
-static double waited_first[WORKERS]; /* part of `waited`: each thread's first turn, which may precede its
-                                      * first query */
+static double
+	waited_first[WORKERS];  /* `waited` in each thread's first turn, which may precede its first query */
 static double delayed[WORKERS]; /* time in run queues, at most; a thread may be there between the readings
                                  * of two clocks */
 static pthread_barrier_t all_had_a_turn;
