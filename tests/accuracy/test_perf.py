@@ -5,8 +5,8 @@ error bars. Exit status 77: perf may not record.
 
 usage: test_perf.py QUERYPROF PROGRAM [--seconds 10] [--cpu 1ms]     seconds of CPU time
 
-perf samples by a timer of its own, and queryprof at the kernel's ticks, so a share is off by chance
-only: each has the standard error of so many draws, and a share may differ by ERRORS of both together."""
+perf samples by a timer of its own, and queryprof at the kernel's ticks, so a share is off only by chance. Each share has
+the standard error of that many draws. Two shares may differ by ERRORS times both errors together."""
 
 import argparse
 import collections
@@ -33,7 +33,7 @@ def output(*command):
 
 
 def plain(function):
-    """Without what the compiler adds to parts of a function."""
+    """The name without the suffix that the compiler adds to a function's parts."""
     return function.split(".")[0]
 
 
@@ -51,7 +51,7 @@ def of_perf(data, program):
 
 
 def of_trace(queryprof, trace, program):
-    """By function, and how many samples there are."""
+    """The samples by function, and their number."""
     values = collections.Counter()
     rows = output(queryprof, "sql", "--format", "csv", trace,
                   "SELECT function, self_value FROM top_functions WHERE trace_type = 'CPU' AND self_value > 0 "
