@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What push --follow costs a host, COMMAND ROOT [SECONDS [EVERY]]: its CPU time while the file grows by 100 samples a second, as
-one thread that is always busy gives by default, and what it sends; and the same of 1,000 such hosts."""
+"""The cost of push --follow to a host, COMMAND ROOT [SECONDS [EVERY]]: its CPU time while the file grows by 100 samples a
+second, as with one busy thread and the defaults, and the data sent; and the same for 1,000 such hosts."""
 import os
 import subprocess
 import sys

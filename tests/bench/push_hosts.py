@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""1,000 hosts on this machine, COMMAND ROOT [HOSTS [ROUNDS]]: in each round every host's trace file grows by 10 s of 100
-samples a second, and a push of its own sends that to Debian's clickhouse-server. Then one push sends all files, as a
-collecting host would. Rows, bytes, inserts, and the CPU time of push a host and of the server."""
+"""1,000 hosts on this machine, COMMAND ROOT [HOSTS [ROUNDS]]. In each round every host's trace file grows by 10 s of 100
+samples a second, and a push for each host sends this to Debian's clickhouse-server. Then one push sends all files, like a
+collecting host. Prints rows, bytes, inserts, and the CPU time of push per host and of the server."""
 import os
 import re
 import subprocess
@@ -20,7 +20,7 @@ RATE, SECONDS = 100, 10
 
 
 def push(*arguments):
-    """Its CPU time, and the bytes that it sent."""
+    """Returns the CPU time of the push, and the bytes that it sent."""
     process = subprocess.Popen([COMMAND, "push", *arguments], stdout=subprocess.PIPE, text=True)
     with process.stdout:
         size = int(re.search(r"(\d+) bytes", process.stdout.read())[1])

@@ -4,20 +4,21 @@
 
   reading.py QUERYPROF ROOT [--samples N] [--runs N] [--only WORD] [--keep FOLDER] [--same FOLDER]
 
-The file is generated with SQL, on the schema of the trace file: 32 threads of 4 processes in statements, one of which
-runs all the time; 200 statements, few of which make up most of the runs, half of them in 30 texts; two plans of each
-tenth one; stacks that share their frames; waits, labels, spans, transactions, and waits for locks of other processes.
-It stays in the cache (QUERYPROF_CACHE_DIR) for the next round.
+SQL generates the file on the schema of the trace file. It contains 32 threads of 4 processes in statements, one of which
+runs all the time; 200 statements, of which few make up most of the runs, and half of the runs are in 30 texts; two plans
+for each tenth statement; stacks that share their frames; waits, labels, spans, transactions, and waits for locks of other
+processes. The file stays in the cache (QUERYPROF_CACHE_DIR) for the next round.
 
-  --samples N, --runs N   one file of this size. Without them two: 920000 and 26700, then 10 M and 1 M, which takes
+  --samples N, --runs N   one file of this size. The default is two files: 920000 and 26700, then 10 M and 1 M, which take
                           minutes to generate and 700 MB of the cache
-  --only WORD             the commands with this word only
-  --keep FOLDER           what each command printed, in a file each
-  --same FOLDER           compares that with what --keep kept of another build, unpacked: exit status 1 if it differs
+  --only WORD             only commands that contain this word
+  --keep FOLDER           keeps each command's output in a file
+  --same FOLDER           compares the output with the unpacked output that --keep kept of another build: exit status 1 if
+                          they differ
 
-A line for each command: wall time, CPU time of user and system, the largest resident memory, and the budget, 1 s of CPU time
-up to 1 M samples, 8 s above that, 300 MB. A line that is over has an asterisk. A command that takes fifteen times its
-budget is ended, and the line says so."""
+Each command has a line: wall time, CPU time of user and system, the largest resident memory, and the budget: 1 s of CPU
+time up to 1 M samples, 8 s above that, 300 MB. An asterisk marks a line over the budget. A command that takes fifteen
+times its budget is ended, and the line reports it."""
 import argparse
 import gzip
 import hashlib
@@ -32,13 +33,13 @@ import sys
 import time
 
 START = 1795000000 * 10**9
-STEP = 100000  # ns from sample to sample, of all threads
+STEP = 100000  # ns between two samples, over all threads
 THREADS, PROCESSES, HASHES, STACKS, BATCHES, LABELS = 32, 4, 200, 90, 5000, 100
 WAITS = 2000
 SIZES = ((920000, 26700), (10**7, 10**6))
 CAUSES = (1 | 24 << 8, 2 | 3 << 8, 3 | 1 << 8, 4 | 3 << 8, 7 | 10 << 8, 9, 17)
 
-# Functions of SQL for what looks like chance and is not: 0 to 2^31 - 1.
+# Functions of SQL for deterministic pseudo-random numbers: 0 to 2^31 - 1.
 MIX = "(({0}) % 1000003 * 7919 + ({0}) / 1000003 * 104729 + {1}) % 999983 * 2147 % 2147483647"
 
 
@@ -47,7 +48,7 @@ def mix(of, salt):
 
 
 def skewed(of, salt, count):
-    """A number below count, small ones more often."""
+    """A number below count; small numbers are more frequent."""
     return f"CAST({count} * pow({mix(of, salt)} % 100000 / 100000.0, 3) AS INTEGER)"
 
 
@@ -86,7 +87,7 @@ def make_code(db):
 
 
 def make_statements(db, half):
-    """Statements, their counters, programs and plans. Every other one has 30 texts, each tenth one two plans."""
+    """Statements, their counters, programs and plans. Every other statement has 30 texts, every tenth has two plans."""
     for number in range(HASHES):
         texts = 30 if number % 2 else 1
         labels = 1 + number % LABELS if number % 10 == 5 else 0
@@ -138,7 +139,7 @@ def make(path, schema, version, samples, runs):
         member = f'"route":"/r{labels}"'
         db.execute("INSERT INTO label_sets VALUES (?, ?1, 1, ?, '', '', '')", (labels, "{" + member + "}"))
         db.execute("INSERT INTO label_values VALUES (?, 'route', ?, '', ?)", (labels, f"/r{labels}", member))
-    # The last run is all the time of the last thread.
+    # The last run takes the last thread's whole time.
     db.execute(f"""
         {count_from(0, slots * (THREADS - 1))}
         INSERT INTO queries (id, query_id, process, first_ns, last_ns, finished, initial, statement, query_start_ns,
@@ -157,7 +158,7 @@ def make(path, schema, version, samples, runs):
                     {START} + iif(last, 0, i / {THREADS - 1} * {slot}) AS start,
                     iif(last, {whole}, {slot} * (900 + i * 7919 % 95) / 1000) AS duration, {skewed("i", 1, HASHES)} AS hash
                 FROM (SELECT i, i = {slots * (THREADS - 1)} AS last FROM n)))""")
-    # Which run a time on a thread belongs to is arithmetic: no look-up.
+    # The run of a time on a thread is computed, without a look-up.
     causes = " ".join(f"WHEN {i} THEN {cause}" for i, cause in enumerate(CAUSES))
     batch = whole // (BATCHES // THREADS)
     db.execute(f"""
@@ -190,7 +191,7 @@ def make(path, schema, version, samples, runs):
             max(execution_ns), min(query_start_ns), max(query_start_ns)
         FROM queries AS q JOIN statements AS x ON x.id = q.statement JOIN processes AS p ON p.id = q.process JOIN programs AS g ON g.id = q.program
         GROUP BY 1, 2, 3, 4, 6""")
-    # Half of the waits are for a transaction of another process, whose number is not known.
+    # Half of the waits are for a transaction of another process, whose number is unknown.
     db.execute(f"""
         {count_from(1, 20 * WAITS)}
         INSERT INTO transactions (id, process, number, session, thread_id, start_ns, duration_ns, write_ns, exclusive_ns, idle_ns,
@@ -243,7 +244,7 @@ def find_file(root, samples, runs):
 
 
 def commands(path):
-    """Name: arguments. A run, a statement and a trace are those of the generator."""
+    """The arguments of each command by name. The run, the statement and the trace exist in the generated file."""
     run, statement = "00000003-", f"{1000:016x}"
     yield "findings", ["findings", path]
     yield "queries", ["queries", path]
@@ -278,7 +279,7 @@ def commands(path):
 
 
 def measure(words, out, limit):
-    """Exit status, seconds, CPU seconds, MB. It is ended after `limit` s of CPU time."""
+    """Returns exit status, seconds, CPU seconds, MB. The command is ended after `limit` s of CPU time."""
     begin = time.monotonic()
     child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)))
@@ -298,7 +299,7 @@ def unpacked(path):
 
 
 def differing(folder, other):
-    """The names of the files of the folder that the other one has otherwise, or does not have."""
+    """The names of the files that differ in the other folder, or that it lacks."""
     return [name for name in sorted(os.listdir(folder)) if not os.path.exists(os.path.join(other, name))
             or unpacked(os.path.join(folder, name)) != unpacked(os.path.join(other, name))]
 

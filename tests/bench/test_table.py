@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/bench with programs that only print: how often they run, how their figures are combined, and which options are
-refused.
+"""Runs tools/bench with programs that only print. Tests how often they run, how it combines their figures, and which options
+it refuses.
 
 usage: test_table.py TOOLS_BENCH"""
 
@@ -30,8 +30,8 @@ class Table(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def build(self, name, *outputs):
-        """A build whose opcode_bench prints the outputs, one a run, and the first after the last; it notes
-        each run with its arguments."""
+        """A build whose opcode_bench prints one of the outputs a run, and the first again after the last. It logs each
+        run's arguments."""
         prints = "".join(f"{index})\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n;;\n" for index, lines in enumerate(outputs))
         runs = f"{self.folder}/{name}.runs"
         self.program(name, "tests/bench/opcode_bench", f'echo "run $@" >>{runs}\n'
@@ -58,7 +58,7 @@ class Table(unittest.TestCase):
         self.assertEqual((done.returncode, len(self.runs("one")), len(self.runs("other"))), (0, 8, 3), done.stderr)
 
     def test_minutes(self):
-        """The first round is whole; no other begins if the time is over."""
+        """The first round is complete. No other round begins after the time is over."""
         done = self.bench("--build", self.build("one", WHOLE), "--minutes", "0", "opcode")
         self.assertEqual((done.returncode, len(self.runs("one"))), (0, 1), done.stderr)
         self.assertRegex(done.stderr, r"opcode: round 1 of 5 has ended after \d+ s\nopcode: another round would end after more than 0 minutes\n")
@@ -74,7 +74,7 @@ class Table(unittest.TestCase):
         self.assertEqual(self.runs("statement"), [f"{build}/libqueryprof.so {build}/queryprof" for build in (one, other)])
 
     def test_against(self):
-        """The ratio is that of pairs: what slows both of a round down is in none."""
+        """The ratio is computed from pairs, so a slowdown of both sides of a round does not change it."""
         one = self.build("one", *(("hot   1 2 %d 4" % hot, WHOLE[1]) for hot in (6, 60, 8)))
         other = self.build("other", *(("hot   1 2 %d 4" % hot, WHOLE[1]) for hot in (3, 30, 4)))
         row = self.rows("--build", one, "--against", other, "--rounds", "3", "opcode")["", "a sample's opcode, hot, ns"]
@@ -93,7 +93,7 @@ class Table(unittest.TestCase):
         self.assertEqual(self.runs("one"), ["run few samples"] * 5)
 
     def test_whole_program(self):
-        """Without perf, which takes long to begin."""
+        """Without perf, because its start takes long."""
         self.program("one", "queryprof", 'while [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
         self.program("one", "tests/bench/writers", ":\n")
         self.program("one", "tests/record/record_selects", "echo 8000000 4000000 3 2\n")

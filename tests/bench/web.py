@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A host for tests/bench/whole_program: what a small web application in Python does for each request,
-without the sockets. It parses the request, asks for the user, a page of articles and their tags,
-counts the visit, commits every twentieth time, and renders HTML and JSON.
+"""A host for tests/bench/whole_program: the work of a small web application in Python for each request, without the sockets.
+It parses the request, queries the user, a page of articles and their tags, counts the visit, commits every twentieth
+time, and renders HTML and JSON.
 
-  web.py FILE REQUESTS
-"""
+  web.py FILE REQUESTS"""
 import html
 import json
 import sqlite3
