@@ -16,8 +16,8 @@ from tool import *
 from trace_file import MS, START, version
 
 HERE = "shop/orders.py"
-# Hash, text, runs, rows visited of whole tables in all runs, and in the logged ones, sorts, automatic indexes, longest
-# run and all runs (ms), the spread of one run (ms).
+# Hash, text, runs; rows visited by full scans, in all runs and in the logged ones; sorts; automatic indexes; the
+# longest run, all runs and the spread of one run (ms).
 STATEMENTS = (
     (0xa1 << 56, "SELECT 'scan' < 2 & 1, \"q\"", 10, 50000, [5000, 100], 0, 0, 3, 20, 0.1),
     (0xa2 << 56, "SELECT\n'sorts: 100 %'", 10, 0, [], 20, 0, 3, 20, 0.1),
@@ -75,7 +75,7 @@ class Check(Tool):
         return path
 
     def check(self, *arguments, trace=None):
-        """The statements found, as (limit, first byte of its id), after a look at the status."""
+        """Checks the status, and returns the statements found as (limit, first byte of the id)."""
         status, out, err = run("check", trace or self.trace, *arguments, "--format", "json")
         found = [(row["check"], int(row["statement"][:2], 16)) for row in json.loads(out or "[]")]
         self.assertEqual(status, 1 if found else 0, err)
@@ -93,7 +93,8 @@ class Check(Tool):
         self.assertEqual(self.check("--no-sort", "--no-auto-index", "--except", "a2", "--except", "a3000000")[0], [])
 
     def test_bursts(self):
-        """A statement with many runs in a burst; runs that are not logged are in none, which is said."""
+        """A statement with many runs in a burst. Runs that are not logged belong to no burst, and the output reports
+        that."""
         trace = self.make("bursts.trace", ((0xc1 << 56, "SELECT one", 30, 0, [0] * 30, 0, 0, 1, 30, 0), (0xc2 << 56, "SELECT two", 50, 0, [0], 0, 0, 1, 50, 0)))
         for limit, found, unknown in (("29", True, True), ("30", False, True), ("48", False, True), ("49", False, False)):
             seen, err = self.check("--max-runs", limit, trace=trace)
@@ -157,7 +158,7 @@ class Check(Tool):
         self.assertEqual(self.check("--no-sort")[0], [("no-sort", 0xa2)])
 
     def test_what_is_not_known_is_said(self):
-        # Of a4, 8000 rows in four runs that were not logged; of a5, 1200 in three; of a1, 44,900 in eight.
+        # a4 has 8000 rows in four runs that were not logged, a5 1200 in three, a1 44,900 in eight.
         for limit, unknown in (("8000", "1 statement has"), ("6000", "2 statements have"), ("44900", None), ("1200", None),
                                ("1000", "1 statement has")):
             err = self.check("--max-scan", limit)[1]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The queryprof command on a trace file whose content is known (trace_file.py).
+"""The queryprof command on a trace file with known content (trace_file.py).
 
 usage: test_command.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -43,7 +43,7 @@ class Command(Tool):
         self.assertLessEqual(max(map(len, out.splitlines())), 80)
 
     def test_help_names_the_functions(self):
-        """All that SQLite does not have by itself, but for those about the connection of a host and the
+        """The help names all functions that SQLite itself lacks, except the ones about a host's connection and the
         command's own."""
         plain = {name for name, in sqlite3.connect(":memory:").execute("SELECT name FROM pragma_function_list")}
         known = self.output("sql", self.trace, "SELECT name FROM pragma_function_list", "--format", "csv").splitlines()[1:]
@@ -80,7 +80,7 @@ class Command(Tool):
         self.assertIn("`queryprof pull URL`", self.refused(1, "push", "http://127.0.0.1:1/", "http://127.0.0.1:1/"))
 
     def test_options_that_exclude_each_other(self):
-        """None is ignored: the message has both."""
+        """No option is ignored. The message names both."""
         for arguments, both in (
                 (["queries", "--by", "label:route", "--runs"], ("--by label:", "--runs")),
                 (["queries", "--by", "caller", "--runs"], ("--by caller", "--runs")),
@@ -324,7 +324,7 @@ class Command(Tool):
         shutil.rmtree(folder)
 
     def test_sql_files_can_be_pasted(self):
-        """SQL that needs no more of the command's functions than these runs in any sqlite3."""
+        """The SQL needs only those functions of the command that these runs define in any sqlite3."""
         db = sqlite3.connect(self.trace)
         db.create_function("fileName", 1, os.path.basename)
         db.create_function("duration", 1, str)
@@ -334,7 +334,7 @@ class Command(Tool):
         for name in ("read/run_plans", "read/select_runs", "read/selected", "read/selected_statements", "read/run_lines", "read/causes",
                      "read/runs", "read/statement_lines", "read/causes", "read/statements", "report/samples", "report/query",
                      "report/clocks", "report/times", "read/plan_runs", "read/plan_changes"):
-            if name == "read/selected_statements":  # the command's is made in C, and is faster
+            if name == "read/selected_statements":  # the command's own version is in C, and faster
                 db.execute("CREATE TEMP VIEW summed_runs AS SELECT * FROM temp.run_values")
             with open(os.path.join(SOURCE, "sql", name + ".sql"), encoding="utf-8") as file:
                 for sql in file.read().rstrip().rstrip(";").split(";\n"):

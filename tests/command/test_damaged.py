@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files as no queryprof writes them: the command says what is wrong, or shows what there is.
+"""Trace files that no queryprof writes. The command reports the damage, or shows the remaining content.
 
 usage: test_damaged.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -34,7 +34,7 @@ class Damaged(Tool):
         return path
 
     def with_page(self, table, sql=""):
-        """The first page of the table cannot be read."""
+        """Damages the first page of the table, so that it cannot be read."""
         path = self.changed(sql)
         with contextlib.closing(sqlite3.connect(path)) as db:
             page, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
@@ -63,7 +63,7 @@ class Damaged(Tool):
         self.assertIn("malformed", self.refused(1, "export", path, "--format", "collapsed", "--plan", "-o", "-"))
 
     def test_pages_of_samples(self):
-        """Any byte of them may be wrong: the command reads what it can, or says that it cannot."""
+        """Any byte of these pages may be wrong. The command reads the rest, or reports that it cannot."""
         with contextlib.closing(sqlite3.connect(self.trace)) as db:
             page, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'samples'").fetchone()
             size, = db.execute("PRAGMA page_size").fetchone()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof diff, to the letter, on two trace files whose content is known: the second
-with its module at another address and in another version.
+"""queryprof diff, to the letter, on two trace files with known content. In the second, the module has another address and
+another version.
 
 usage: test_diff.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -83,7 +83,7 @@ Functions, with what they called: CPU time of as many runs as A has, sampled
                          "queryprof: diff: no run matches on either side\n")
 
     def test_runs_that_have_not_ended(self):
-        """They have samples and no times, and are counted apart."""
+        """Such runs have samples but no times, and are counted separately."""
         shutil.copy("2", "unfinished")
         with contextlib.closing(sqlite3.connect("unfinished")) as db:
             db.execute("UPDATE queries SET statement = 4 WHERE query_id = ?", (trace_file.RUNNING,))
@@ -145,7 +145,7 @@ Functions, with what they called: CPU time, sampled
 """)
 
     def test_runs_that_have_no_line(self):
-        """30,000 short runs more, each as long as before: nothing is faster, let alone by 51 %."""
+        """There are 30,000 more short runs, each as long as before. Nothing is faster, and certainly not by 51 %."""
         for name, calls in (("few", 10000), ("many", 40000)):
             shutil.copy("1", name)
             with contextlib.closing(sqlite3.connect(name)) as db:

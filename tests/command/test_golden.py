@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every report of the command, to the letter: what it says of fixed.sql (of
-fixed_large.sql, too, and in comparisons of fixed_later.sql) is in golden/. The files are written anew with
-QUERYPROF_TEST_GOLDEN=write in the environment; look at what has changed.
+"""Every report of the command, to the letter. golden/ contains its output for fixed.sql (with fixed_large.sql, too, and
+compared with fixed_later.sql). QUERYPROF_TEST_GOLDEN=write in the environment writes the files again; review the changes.
 
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -101,8 +100,8 @@ REPORTS = (
     ("sql_line", None, ("sql", "now.trace", "SELECT query_id, cpu_time_ns, NULL AS none, query FROM query_log WHERE cpu_time_ns > 100000000", "--format", "line")),
 )
 
-# File of golden/, exit status, arguments: the same text at every width, because programs read it, or it is a sentence.
-# What record and pull say of runs is in tests/record/test_messages.py and tests/push/test_pull.py.
+# File of golden/, exit status, arguments. The text is the same at every width, because it is a sentence or programs
+# read it. tests/record/test_messages.py and tests/push/test_pull.py test the messages of record and pull about runs.
 ALIKE = (
     ("check", 1, ("check", "plans.trace", "--max-scan", "10", "--no-sort", "--max-time", "250ms")),
     ("push", 0, ("push", "--dry-run", "now.trace", "http://clickhouse:8123/")),
@@ -112,8 +111,8 @@ ALIKE = (
     ("attach", 1, ("attach", "-o", "made.trace", "4194304")),
     ("record", 127, ("record", "-o", "made.trace", "--", "./nowhere")),
     ("top", 1, ("top", "now.trace")),
-    ("live", 2, ("live", "now.trace", "--port", "0")), # its page is in tests/page
-    ("dump", 1, ("dump", "now.trace")), # what it shows of programs is in tests/live
+    ("live", 2, ("live", "now.trace", "--port", "0")), # tests/page tests its page
+    ("dump", 1, ("dump", "now.trace")), # tests/live tests its display of programs
     ("advise", 1, ("advise", "plans.trace", "--database", "nowhere.db")),
     ("analyze", 1, ("analyze", "nowhere.db", "SELECT 1")),
 )
@@ -130,7 +129,7 @@ def make(path, *scripts):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """A server of another kind than ClickHouse."""
+    """A server other than ClickHouse."""
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)

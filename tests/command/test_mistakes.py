@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What people mistype, and what the command answers, to the letter: golden/mistakes.txt has the status and the message of
-each. Written anew with QUERYPROF_TEST_GOLDEN=write in the environment, as in test_golden.py.
+"""Mistakes that people make when they type, and the command's answers, to the letter: golden/mistakes.txt contains the status
+and the message of each. QUERYPROF_TEST_GOLDEN=write in the environment writes it again, as in test_golden.py.
 
 usage: as tool.py"""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where the queryprof command writes to: files that are whole or not there, pipes that
-no program reads, full disks, terminals that show how far it is.
+"""The outputs of the queryprof command: files that are complete or missing, pipes that no program reads, full disks, and
+terminals that show the progress.
 
 usage: test_outputs.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -28,7 +28,7 @@ from tool import BUILD_ID, FIXTURE, QUERYPROF, SANITIZED, SCHEMA, Tool, environm
 # Longer than any test waits.
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
-# A shell's background job has it ignored, and so would have the command.
+# A shell's background job ignores this signal, and the command would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -51,7 +51,8 @@ class Files(Tool):
             return file.read()
 
     def test_new_file(self):
-        """It has texts of queries, as the trace file: it is its user's alone, whatever the umask."""
+        """The export contains texts of queries, like the trace file, so only its user may read it, whatever the umask
+        is."""
         umask = os.umask(0)
         try:
             self.output(*self.export, self.out)
@@ -73,7 +74,7 @@ class Files(Tool):
         self.assertEqual(self.text(), self.output(*self.export, "-"))
 
     def test_failure_leaves_what_was_there(self):
-        """The process may write 10 bytes a file. The signal of that ends nothing."""
+        """The process may write 10 bytes per file. The resulting signal does not end it."""
         with open(self.out, "w", encoding="ascii") as file:
             file.write("old")
 
@@ -102,14 +103,14 @@ class Files(Tool):
                     select.select([], [], [], 0.001)
                 process.send_signal(end)
                 process.communicate(timeout=300)
-            # It may have been done by then; never half done.
+            # The command may have finished by then, but the file is never half written.
             self.assertIn(process.returncode, (0, -end))
             self.assertEqual(os.listdir(self.place), ["out.json"])
             if process.returncode:
                 self.assertEqual(self.text(), "old")
 
     def test_ended_when_the_file_is_there(self):
-        """... and nothing else has been done yet."""
+        """The signal comes before the command writes anything."""
         done = subprocess.run([QUERYPROF, *self.export, self.out], stderr=subprocess.PIPE, timeout=300, check=False,
                               env=preloaded("END_AT_NEW_FILE"))
         self.assertEqual((done.returncode, os.listdir(self.place)), (-signal.SIGTERM, []), done.stderr)
@@ -184,7 +185,7 @@ class Terminals(Tool):
         self.assertEqual(process.wait(300), -signal.SIGTERM)
 
     def test_progress_leaves_an_empty_line(self):
-        """A fast machine may show none. Otherwise what comes afterwards has a line of its own."""
+        """A fast machine may not show progress. Otherwise the following text begins on a line of its own."""
         process, controller = self.start("sql", self.trace, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1"
                                          " FROM n WHERE i < 4000000) SELECT abs(-9223372036854775807 - (i > 3999999))"
                                          " FROM n WHERE i > 3999998", stdout=subprocess.DEVNULL)
@@ -231,7 +232,7 @@ class Terminals(Tool):
         self.assertNotIn("\x1b", self.output("queries", self.trace))
 
     def shown(self, rows, *arguments, **variables):
-        """On a terminal of so many rows: what it shows in the end, and the exit status."""
+        """The final output on a terminal with `rows` rows, and the exit status."""
         controller, terminal = pty.openpty()
         self.addCleanup(os.close, controller)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 100, 0, 0))
@@ -267,7 +268,7 @@ class Terminals(Tool):
 
     @unittest.skipIf(SANITIZED, "sanitizers have no limit")
     def test_memory(self):
-        """Half of the machine's, for the command itself; what it starts has the limit that was there."""
+        """The command limits itself to half of the machine's memory. Programs that it starts get the original limit."""
         half = os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE")
         show = "grep 'Max data' /proc/self/limits"
         with open("/proc/self/limits", encoding="ascii") as file:
@@ -300,7 +301,7 @@ class Terminals(Tool):
 
     @unittest.skipIf(SANITIZED, "whose run-time `true` has not")
     def test_a_summary_that_takes_long(self):
-        """record's last line does not wait for a file that is large."""
+        """record's last line does not wait for a large file."""
         path = os.path.join(self.folder, "late.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof queries and report, to the letter, on a trace file whose content is known
-(trace_file.py).
+"""queryprof queries and report, to the letter, on a trace file with known content (trace_file.py).
 
 usage: test_reports.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -33,7 +32,8 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
 """)
 
     def test_time_between_rows(self):
-        """It is not SQLite's: neither in the time of a query, nor in their order."""
+        """The time between rows does not belong to SQLite. It changes neither a query's time nor the order of the
+        queries."""
         path = os.path.join(self.folder, "between.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -47,7 +47,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         self.assertRegex(report, r"\nbetween rows +198\.0 ms\n")
 
     def test_notes(self):
-        """What triggers and foreign keys, mutexes and checkpoints took, and the lines of the program that called."""
+        """The time of triggers, foreign keys, mutexes and checkpoints, and the program's lines that called SQLite."""
         path = os.path.join(self.folder, "notes.trace")
         shutil.copy(self.trace, path)
 
@@ -68,7 +68,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
                            ((3, 0, "SEARCH orders"), (9, 0, "TRIGGER log_it"), (12, 9, "SCAN log"), (20, 0, "FOREIGN KEY ACTION")))
             db.executemany("INSERT INTO program_opcodes VALUES (7, ?, ?, 'Next', 0, 0, 0, 0)", ((3, 3), (9, 9), (12, 12), (20, 20)))
             db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (9, 1, 'OffCPU', 1000000, 1)")
-            # Series, opcode, wait and ms of a run's samples: 16 ms of 20 on the CPU are the trigger's.
+            # Series, opcode, wait and ms of a run's samples. 16 of 20 ms on the CPU belong to the trigger.
             samples = (1, 3, 0, 2), (1, 9, 0, 6), (1, 12, 0, 10), (1, 20, 0, 2), (9, 0, 7 | 11 << 8, 15), (9, 0, 6 | 1 << 8, 5)
             for run_id in runs:
                 start, = db.execute("SELECT query_start_ns FROM queries WHERE id = ?", (run_id,)).fetchone()
@@ -157,7 +157,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
                 self.assertEqual(len(outs), 1, names)
 
     def ids(self, *arguments, trace=None):
-        """The ids of the runs that the options leave. Where they leave none, the command must fail."""
+        """The ids of the runs that the options select. If they select none, the command must fail."""
         code, out, err = run("queries", trace or self.trace, "--runs", "--format", "csv", *arguments)
         found = self.column(out, "query_id")
         if code or err:
@@ -166,7 +166,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
         return found
 
     def test_times(self):
-        """The runs began at 11:06:40 and 0, 300, 400 and 500 ms; the one that goes on at 600 ms."""
+        """The runs began at 11:06:40 and 0, 300, 400 and 500 ms, the unfinished one at 600 ms."""
         def count(*arguments):
             return len(self.ids(*arguments))
 
@@ -260,7 +260,7 @@ Top stacks, leaf first, by CPU time
         self.assertIn("0x1234", out)
 
     def test_that_the_programs_samples_end_no_run_and_leave_none_open(self):
-        """The program is sampled right after a run that is not logged returned."""
+        """The program is sampled right after it returned from a run that is not logged."""
         path = os.path.join(self.folder, "returned.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -271,7 +271,8 @@ Top stacks, leaf first, by CPU time
         self.assertNotIn("unfinished", self.output("report", path))
 
     def test_that_the_program_outside_is_never_queryprof(self):
-        """Neither frame is the program's own: the interpreter's is shown, and never the wrapper that it called."""
+        """Neither frame belongs to the program. The report shows the interpreter's frame, and never the wrapper that it
+        called."""
         path = os.path.join(self.folder, "outside.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -291,7 +292,7 @@ Top stacks, leaf first, by CPU time
         self.assertNotIn("queryprof_step_0", out[out.index("outside SQLite"):])
 
     def test_that_a_holder_without_a_connection_has_no_program(self):
-        """The kernel named the process, which was forked from a recorded one and became another program."""
+        """The kernel named the holder, which was forked from a recorded process and then executed another program."""
         path = os.path.join(self.folder, "became.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -330,7 +331,7 @@ Top stacks, leaf first, by CPU time
         self.assertIn("\nno samples on the CPU clock\n", self.output("report", path, "--type", "cpu"))
 
     def test_report_of_wall_time_of_two_types(self):
-        """A stack that both types have is one."""
+        """A stack of both types is shown once."""
         path = os.path.join(self.folder, "both.trace")
         shutil.copy(self.trace, path)
         with contextlib.closing(sqlite3.connect(path)) as db:
@@ -383,7 +384,7 @@ Top stacks, leaf first, by CPU time
                 db.commit()
 
         # Samples are worth 1.2 ms on average; some have 2.
-        self.assertEqual(error(), 0.6)  # of one grid
+        self.assertEqual(error(), 0.6)  # on one grid
         with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, stretch)"
                        " SELECT 21, thread, trace_type, period_ns, epoch, 2 FROM series WHERE id = 1")

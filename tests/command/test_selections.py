@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command with every option that chooses runs, in every grouping: the same sums as SQL by hand.
+"""Every command with every option that selects runs, in every grouping, gives the same sums as SQL by hand.
 
 The commands and their options come from the command's own completion, so that a new option fails here until it is
 in one of the tables below.
@@ -21,7 +21,7 @@ from trace_file import MS, START, version
 
 SEED = 35
 
-# What each option that chooses runs means, in SQL about a row of `runs`. The values are of the file below.
+# The meaning of each option that selects runs, in SQL about a row of `runs`. The values exist in the file below.
 FILTERS = {
     None: [(None, "1")],
     "query": [("run 7", "query_id = 'run 7'")],
@@ -43,7 +43,7 @@ FILTERS = {
     "service": [("other", "executable LIKE '%/other'")],
 }
 CALLERS = (("/srv/shop/orders.py:31", "find"), ("/srv/shop/orders.py:3", "find"), ("/srv/shop/items.pl:7", "show"))
-# Options that decide how runs are shown, or from where: the sums stay.
+# Options that change the display or the source of runs. The sums do not change.
 ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
     "queries": ["by", "statements", "runs", "regressed"],
@@ -59,9 +59,9 @@ LINES = {
     "metrics": [],
 }
 ELSEWHERE = {"limit", "format", "help"}
-# They read no runs, or a file as a whole.
+# These commands read no runs, or a whole file.
 OTHER_COMMANDS = {"record", "attach", "check", "advise", "analyze", "top", "dump", "live", "push", "pull", "embed", "sql", "mcp", "pages"}
-# The tools of mcp, with arguments: each prints what its command does.
+# The tools of mcp, with arguments. Each prints the output of its command.
 TOOLS = (("top_statements", {"limit": 2, "like": "orders"}, ("queries", "--limit", "2", "--like", "orders")),
          ("top_statements", {"limit": 1, "by": "cpu"}, ("queries", "--limit", "1", "--by", "cpu")),
          ("callers", {"limit": 2}, ("queries", "--by", "caller", "--limit", "2")),
@@ -77,7 +77,7 @@ SELECT q.id AS id, row_number() OVER (ORDER BY query_start_ns, q.id) AS number, 
        thread_name, s.labels AS comment, q.labels AS run_labels, b.caller AS caller
 FROM queries AS q LEFT JOIN call_stacks AS b ON b.id = call_stack JOIN statements AS s ON s.id = q.statement JOIN processes AS p ON p.id = q.process
 JOIN threads AS t ON t.process = p.id AND t.thread_id = q.thread_id WHERE q.id > 0"""
-# The label of the statement's comment counts first.
+# The label in the statement's comment takes precedence.
 LABEL = ("(SELECT value FROM label_values WHERE key = '{key}' AND labels = coalesce("
          "(SELECT labels FROM label_values WHERE key = '{key}' AND labels = comment), {own}))")
 SAMPLES = """CREATE TEMP TABLE sampled AS
@@ -91,7 +91,7 @@ def table_of(out, title):
 
 
 def ms_of(text):
-    """The first time in the text; None: there is none."""
+    """The first time in the text, or None."""
     found = re.search(r"(-?[\d.]+) (us|ms|s|min)\b", text)
     return found and float(found[1]) * {"us": 1e-3, "ms": 1, "s": 1e3, "min": 60e3}[found[2]]
 
@@ -153,7 +153,7 @@ class Selections(Tool):
             cls.insert("call_stacks", id=number, caller=caller, caller_function=function, frames="[]")
         for run in range(1, 41):
             cls.make_run(chance, run)
-        # The flusher makes a span of a run whose comment names another program's trace.
+        # The flusher makes a span from a run whose comment contains another program's trace.
         cls.insert("span_sites", id=1, statement=0xa001)
         cls.db.execute("INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags,"
                        " lasted_ns, count, statements, duration_ns, spans)"
@@ -205,7 +205,7 @@ class Selections(Tool):
         return self.db.execute(sql).fetchone()[0]
 
     def predicates(self, option, value, predicate):
-        """Of runs, and of samples."""
+        """The conditions for runs, and for samples."""
         if option != "label":
             return predicate, predicate
         key, text = value.split("=")
@@ -220,7 +220,7 @@ class Selections(Tool):
             sums[name] = self.number("SELECT total(value) / 1e6 FROM sampled WHERE trace_type IN (%s) AND %s" %
                                      (types, samples))
         self.assertGreater(sums["runs"], 0)
-        # Options that choose single runs, by time or process for one, are about logged ones.
+        # Options that select single runs, for example by time or process, select logged runs only.
         is_counted = self.counts_all and option in (None, "statement", "like", "database")
         for name, what in ("runs", "calls"), ("wall", "execution_time_ns / 1e6"), ("cpu", "cpu_time_ns / 1e6"):
             sums["all " + name] = self.number(
@@ -231,7 +231,8 @@ class Selections(Tool):
         return sums
 
     def expect_all_of_label(self, value, runs, sums):
-        """Of a statement whose comment has the label all runs are known, of others those that were logged."""
+        """If a statement's comment has the label, all of its runs are known. Of other statements, only the logged runs
+        are known."""
         key, text = value.split("=")
         of_comment = "IN (SELECT labels FROM label_values WHERE key = '%s' AND value = '%s')" % (key, text)
         for name, counted, logged in (("runs", "calls", "1"), ("wall", "execution_time_ns / 1e6", "wall_ns / 1e6"),
@@ -394,7 +395,7 @@ class Selections(Tool):
 
 
 class AllRuns(Selections):
-    """The same where short runs are counted, by the labels of comments and by plan."""
+    """The same for reports that count short runs, by the labels of comments and by plan."""
     counts_all = True
 
     @classmethod
@@ -426,7 +427,7 @@ class AllRuns(Selections):
         for label, statement in ("items", 2), ("users", 3):
             self.assertEqual(rows[label], self.number("SELECT sum(calls) FROM statement_counters WHERE"
                                                       " normalized_query_hash = 0xa000 + %d" % statement))
-        # The program's own labels are known of runs with samples.
+        # The program's own labels are known only for runs with samples.
         self.assertIsNone(rows["api"])
         self.assertIsNone(rows[""])
 

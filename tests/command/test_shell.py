@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof sql without SQL: the sqlite3 shell on a terminal, and scripts; and the
-extension's entry point for trace files, which the shell loads.
+"""queryprof sql without SQL: the sqlite3 shell on a terminal, and scripts; and the extension's entry point for trace files,
+which the shell loads.
 
 usage: test_shell.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -24,7 +24,7 @@ WALK = trace_file.BASE + trace_file.symbols(FIXTURE)["_ZN7fixture5Thing4walkEPKc
 
 
 class Terminal:
-    """The command on a terminal, typed to and read."""
+    """The command on a terminal: types input and reads the output."""
 
     def __init__(self, test, *arguments, command=QUERYPROF, **variables):
         self.test = test
@@ -38,31 +38,31 @@ class Terminal:
                 os._exit(127)
 
     def read(self):
-        """False at the end."""
+        """Returns False at the end."""
         self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], self.seen)
         try:
             part = os.read(self.terminal, 4096)
-        except OSError:  # Linux's way to say that no program has the terminal open
+        except OSError:  # Linux reports in this way that no program has the terminal open
             part = b""
-        # Sequences that move the cursor are the line editor's.
+        # Removes the line editor's sequences that move the cursor.
         self.seen = re.sub(b"\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r", b"", self.seen + part)
         return bool(part)
 
     def wait_for(self, text):
-        """Returns the output before it, and leaves the output after it for the next time."""
+        """Returns the output before the text, and keeps the output after it for the next call."""
         while text.encode() not in self.seen:
             self.test.assertTrue(self.read(), (text, self.seen))
         before, self.seen = self.seen.split(text.encode(), 1)
         return before.decode()
 
     def ask(self, line, answer):
-        """The answer must be none that the echo of the line has in it."""
+        """The expected answer must not occur in the line itself, because the terminal echoes it."""
         os.write(self.terminal, (line + "\n").encode())
         self.wait_for(answer)
         self.wait_for(PROMPT)
 
     def end(self, text, status=0):
-        """The output since then."""
+        """Returns the remaining output."""
         os.write(self.terminal, text.encode())
         while self.read():
             pass
@@ -96,7 +96,7 @@ class Shell(Tool):
         shell.end(".quit\n", 1)  # the shell's own way to say that there was an error
 
     def test_memory(self):
-        """It has the limit that was there, and not that of the command (test_outputs.py)."""
+        """The shell gets the original limit, not the command's own (test_outputs.py)."""
         with open("/proc/self/limits", encoding="ascii") as file:
             before = next(line for line in file if line.startswith("Max data"))
         shell = self.start(self.trace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over what must not be mixed: programs of a plan, databases, types, processes, labels.
+"""Sums over data that must not be mixed: programs of a plan, databases, types, processes, labels.
 
 usage: as tool.py"""
 
@@ -48,7 +48,7 @@ class Sums(Tool):
         self.insert("statements", id=number, normalized_query_hash=0xA000 + number, query=text, **values)
 
     def insert_run(self, statement, ms, **values):
-        """Returns its number. Its samples may lie in the next 1000 ms."""
+        """Returns the run's number. Its samples may follow within the next 1000 ms."""
         run = self.db.execute("SELECT coalesce(max(id), 0) + 1 FROM queries").fetchone()[0]
         self.begin = self.time = self.begin + 1000 * MS
         columns = {"id": run, "query_id": "run %d" % run, "process": 1, "thread_id": 100, "first_ns": self.begin,
@@ -67,7 +67,7 @@ class Sums(Tool):
         return json.loads(self.output(*arguments, "--format", "json"))
 
     def test_runs_of_more_than_a_page(self):
-        """They are read from the file's pages, and by SQL while the file has a log: both find the same."""
+        """The command reads runs from the file's pages, or by SQL while the file has a log. Both find the same."""
         self.insert_statement(1, "SELECT count(*) FROM orders")
         for ms, size in ((10, 5), (20, 4050), (30, 4096), (40, 100000), (50, 5)):
             run = self.insert_run(1, ms, query_id="x" * size + str(ms), expanded_query="y" * size, result_rows=ms)
@@ -79,13 +79,14 @@ class Sums(Tool):
         self.assertEqual((statement["logged"], statement["rows"]), (5, 150), statement)
         self.db.execute("PRAGMA journal_mode = wal").fetchall()
         self.db.execute("PRAGMA wal_autocheckpoint = 0")
-        self.insert_run(1, 0, finished=0)  # the last one is in the log: not a run that has ended
+        self.insert_run(1, 0, finished=0)  # the last run exists only in the log, and has not ended
         self.db.execute("DELETE FROM queries WHERE finished = 0")
         self.db.commit()
         self.assertEqual([self.output(*command, self.trace) for command in commands], alone)
 
     def test_real_numbers(self):
-        """They count as SQLite converts them to integers, whether the rows come from the file's pages or, while it has a log, from SQL."""
+        """Real numbers count as SQLite converts them to integers, whether the command reads the rows from the file's
+        pages or, while it has a log, by SQL."""
         self.insert_statement(1, "SELECT count(*) FROM orders")
         for rows, steps in ((2.5, 1), (-2.5, 2), (1e300, 3), (-1e300, 4), (7, 1.5)):
             self.insert_samples(self.insert_run(1, 10, result_rows=rows, vm_steps=steps), 10, size=0.5)
@@ -101,7 +102,7 @@ class Sums(Tool):
         self.assertEqual([self.output(*command, self.trace) for command in commands], alone)
 
     def test_programs_of_a_plan(self):
-        """A node's number is an address: it is another one in each program."""
+        """A node's number is an address, which differs between programs."""
         self.insert("plans", plan_hash=5, plan="SCAN orders\n")
         for program, statement, node in ((1, 1, 4), (2, 2, 2), (3, 1, 9)):
             self.insert("programs", id=program, statement=statement, plan_hash=5)
@@ -120,7 +121,7 @@ class Sums(Tool):
         self.assertRegex(out[second:], r"SCAN orders [^\n]* 10 ms")
 
     def test_plan_without_samples(self):
-        """It stands apart from that which is sampled, with all its runs."""
+        """A plan without samples is listed separately from a sampled plan, with all its runs."""
         self.insert_statement(1, "SELECT x FROM t WHERE y LIKE ?")
         for program, detail in ((1, "SCAN t"), (2, "SEARCH t USING INDEX i (y>? AND y<?)")):
             self.insert("plans", plan_hash=program, plan=detail + "\n")
@@ -146,7 +147,8 @@ class Sums(Tool):
         self.assertIn("SEARCH t USING INDEX i", self.output("plan", self.trace))
 
     def test_plans_of_other_texts(self):
-        """A text that only some runs of a statement have does not tell which plans the others had: a line says so."""
+        """Only some runs of a statement have this text, so it does not show which plans the other runs had. A line
+        reports that."""
         self.insert_statement(1, "SELECT x FROM t WHERE y LIKE 'a%'")
         self.insert_statement(2, "SELECT x FROM t WHERE y LIKE ?")
         self.db.execute("UPDATE statements SET normalized_query_hash = ?", (0xA001,))
@@ -172,7 +174,7 @@ class Sums(Tool):
         self.assertNotIn("more plan", self.output("plan", self.trace))
 
     def test_databases_of_a_statement(self):
-        """One has another plan now, in which it is slower; the other one is always the slowest."""
+        """In one database the statement now has another, slower plan. In the other one it is always slowest."""
         self.insert_statement(1, "SELECT x FROM t WHERE y = 1")
         for program, plan in ((1, "SEARCH t USING INDEX i (y=?)\n"), (2, "SCAN t\n")):
             self.insert("programs", id=program, statement=1, plan_hash=program)
@@ -183,7 +185,8 @@ class Sums(Tool):
         self.assertEqual((row["before_ms"], row["after_ms"], row["since"], row["until"]), (2, 20, None, None))
 
     def test_plans_before_and_after_a_time(self):
-        """Each side has one plan, whose runs count together; opcodes are those of the newest run's program, not of one that is as it."""
+        """Each side has one plan, whose runs count together. The opcodes are from the newest run's program, not from an
+        equal one."""
         self.insert_statement(1, "SELECT x FROM t WHERE y = 1")
         self.insert_statement(2, "SELECT x FROM t WHERE y = 2")
         self.db.execute("UPDATE statements SET normalized_query_hash = ?", (0xA001,))
@@ -200,7 +203,7 @@ class Sums(Tool):
         self.assertRegex(self.output("plan", self.trace, "--opcodes"), r"\n *7 +Next .* 60\.0 ms +100\.0\n")
 
     def test_what_changed_a_plan(self):
-        """The statement between the last run with one plan and the first with the other, on the same database."""
+        """The statement between the last run with the old plan and the first with the new one, on the same database."""
         for number, text in enumerate(("SELECT x FROM t WHERE y = 1", "CREATE INDEX a ON t(z);", "\n CREATE INDEX\tb ON t(z)", "CREATE INDEX c\nON t(z);",
                                        "ANALYZE;", "CREATE INDEX d ON t(z)"), 1):
             self.insert_statement(number, text)
@@ -223,7 +226,7 @@ class Sums(Tool):
         self.assertEqual(notes, ["another plan is 100 times faster, since ANALYZE"])
 
     def test_wall_time_without_cpu_time(self):
-        """Waits alone are no wall time where that was sampled by itself."""
+        """If wall time was sampled on its own, waits do not count as wall time."""
         self.insert_statement(1, "SELECT 1")
         run = self.insert_run(1, 1000)
         self.insert_samples(run, 1000, series=2)
@@ -249,7 +252,8 @@ class Sums(Tool):
         self.insert("label_values", labels=number, key="route", value=route, member='"route":"%s"' % route)
 
     def count(self, statement, calls, parts, **values):
-        """Counts runs of a statement; `parts`: runs by number of a label set. A run takes 2 ms, 1 ms of it CPU time."""
+        """Counts runs of a statement. `parts`: the number of runs by label set. A run takes 2 ms, including 1 ms of CPU
+        time."""
         columns = {"normalized_query_hash": 0xA000 + statement, "database": "/a.db", "program": "/usr/bin/app"}
         def times(n):
             return {"calls": n, "rows": 3 * n, "execution_time_ns": 2 * n * MS, "cpu_time_ns": n * MS, "duration_ns": 2 * n * MS}
@@ -259,7 +263,7 @@ class Sums(Tool):
             self.insert("statement_parts", **columns, layout=0, period=0, labels=labels, max_ns=2 * MS, **times(n))
 
     def test_all_runs_of_a_label(self):
-        """Those of the label in a comment, not only the logged ones."""
+        """All runs with the label in a comment count, not only the logged ones."""
         self.label(1, "users")
         self.label(2, "posts")
         self.insert_statement(1, "SELECT a FROM t /* route='users' */", labels=1)
@@ -279,7 +283,7 @@ class Sums(Tool):
         self.assertIn("140,000 rows of whole tables for 210 rows", report)
         self.assertNotIn("logged runs", report)
         self.assertNotIn("logged runs", self.output("diff", self.trace, self.trace, "--label", "route=users"))
-        # Some of its runs have the label from the program, and so may others that were not logged.
+        # Some of its logged runs have the label from the program. Other runs that were not logged may have it, too.
         self.insert_statement(3, "SELECT a FROM t")
         self.db.execute("UPDATE statements SET normalized_query_hash = ? WHERE id = 3", (0xA001,))
         self.insert_samples(self.insert_run(3, 12, labels=1), 3, labels=1)
@@ -287,7 +291,7 @@ class Sums(Tool):
         self.assertEqual({row["runs"]: row["logged"] for row in rows}, {None: 2, 70: 0})
 
     def test_runs_without_parts(self):
-        """Not all of them were counted by label: then those that were logged are known."""
+        """Not all runs were counted by label. Then only the logged runs are known."""
         self.label(1, "users")
         self.insert_statement(1, "SELECT a FROM t /* route='users' */", labels=1)
         self.insert_samples(self.insert_run(1, 12), 3)
@@ -296,7 +300,7 @@ class Sums(Tool):
         self.assertEqual((row["runs"], row["logged"], row["wall_ms"]), (None, 1, 12))
 
     def test_causes(self):
-        """What took long has its share of the time, and what has less than 5 % has none."""
+        """Long causes are shown with their share of the time; causes below 5 % are not shown."""
         for statement, text in enumerate(("SELECT a FROM t", "SELECT b FROM t", "SELECT c FROM t", "COMMIT", "INSERT"), 1):
             self.insert_statement(statement, text)
         self.insert_run(1, 100, cpu_time_ns=10 * MS, lock_wait_ns=60 * MS, io_sync_ns=20 * MS, io_read_ns=10 * MS, mutex_wait_ns=MS)
@@ -316,7 +320,7 @@ class Sums(Tool):
                              [(waits, notes % failed if "%s" in notes else notes) for waits, notes in wanted])
 
     def test_holders_and_prepares(self):
-        """Who held the lock for longest, and how often the statement was prepared."""
+        """The longest holder of the lock, and the number of the statement's preparations."""
         self.insert_statement(1, "INSERT INTO t VALUES (?)")
         run = self.insert_run(1, 100, lock_wait_ns=90 * MS)
         for holder, ns in ("", 70 * MS), ("BEGIN\nIMMEDIATE", 10 * MS), ("UPDATE t SET a = 1 WHERE b = 2 AND c = 3 AND d", 20 * MS):
@@ -351,7 +355,7 @@ class Sums(Tool):
             self.assertIn("prepare 25 %% (%d times%s)" % (prepares, said), [row["notes"] for row in self.rows("queries", self.trace)])
 
     def test_an_index_that_may_help(self):
-        """Its table is named by plans of all versions."""
+        """Plans of all versions name the index's table."""
         for statement, detail in enumerate(("SCAN t", "SCAN TABLE t", "SCAN TABLE t AS u", "SCAN u"), 1):
             self.insert_statement(statement, "SELECT %d" % statement)
             self.insert("programs", id=statement, statement=statement)
@@ -363,7 +367,7 @@ class Sums(Tool):
                           self.output("report", self.trace, "--like", "SELECT %d" % statement))
 
     def test_input_and_output(self):
-        """How much was read and written, and by how many calls."""
+        """The bytes read and written, and the number of calls."""
         self.insert_statement(1, "SELECT 1")
         for ms in 10, 20:
             self.insert_run(1, ms, reads=30000, read_bytes=31 * 10**6, writes=3, write_bytes=10**6 - 1, syncs=9)
@@ -377,7 +381,7 @@ class Sums(Tool):
         self.assertNotRegex(self.output("report", self.trace), r"\n(read|written) ")
 
     def test_versions(self):
-        """diff says that SQLite is another one."""
+        """diff reports another version of SQLite."""
         self.insert_statement(1, "SELECT 1")
         for library, version in (1, "3.40.1"), (2, "3.51.0"):
             self.insert("libraries", id=library, path="/lib/sqlite%d.so" % library, version=version)
@@ -387,7 +391,7 @@ class Sums(Tool):
         self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.51\.0 +another version$")
         first = self.output("diff", self.trace, "--query", "run 1", "--with", "run 1").splitlines()[4]
         self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.40\.1$")
-        # No run of the second file took long enough to be logged.
+        # No run in the second file was long enough to be logged.
         self.db.execute("DELETE FROM queries WHERE query_id = 'run 2'")
         self.count(1, 100, {})
         self.insert("programs", id=1, statement=1, library=2)
@@ -402,7 +406,7 @@ class Sums(Tool):
         self.assertRegex(first, r"^SQLite +3\.40\.1 +3\.51\.0 +another version$")
 
     def test_report_begins_with_the_statements(self):
-        """Those that make up 90 % of the time, a line each; then waits, plans, and functions last."""
+        """The statements with 90 % of the time come first, one line each; then waits and plans; functions come last."""
         for statement, ms in (1, 20), (2, 500), (3, 450), (4, 30):
             self.insert_statement(statement, "\n  SELECT %d" % statement)
             self.insert("plans", plan_hash=statement, plan="SCAN t%d\n" % statement)
@@ -425,7 +429,7 @@ class Sums(Tool):
         self.assertIn("\nPlan, by time of its nodes\nQUERY PLAN", one)
 
     def insert_stack(self, number, *frames):
-        """Frames, leaf first: function, module, file and line. Each is at an address of its own."""
+        """Frames, leaf first: function, module, file and line. Each gets an address of its own."""
         addresses = []
         for i, (function, module, file, line) in enumerate(frames):
             base = 0x100000 * (100 * number + i + 1)
@@ -438,7 +442,8 @@ class Sums(Tool):
         self.insert("stacks", id=number, trace=json.dumps(addresses))
 
     def test_frames_of_the_program(self):
-        """Neither SQLite's, nor a driver's, nor an interpreter's: these are shown with their lines, and the nearest comes first."""
+        """Frames of the program, not of SQLite, a driver or an interpreter, are shown with their lines, and the nearest
+        comes first."""
         self.insert_statement(1, "SELECT 1")
         sqlite = ("sqlite3VdbeExec", "libsqlite3.so.0", "sqlite3.c", 100), ("sqlite3_step", "libsqlite3.so.0", "sqlite3.c", 200)
         driver = ("stmt_step", "_sqlite3.cpython-312.so", "", 0)
@@ -465,7 +470,7 @@ class Sums(Tool):
                                   "main (main.rs:7)"])
 
     def test_outside_of_nodes(self):
-        """Before the first step, and where the stack says so, it is known what SQLite did."""
+        """Before the first step, and if the stack shows it, the report names SQLite's action."""
         self.insert_statement(1, "SELECT 1")
         self.insert("plans", plan_hash=1, plan="SCAN t\n")
         self.insert("programs", id=1, statement=1, plan_hash=1)
@@ -485,7 +490,7 @@ class Sums(Tool):
                          [("SCAN t", 40.4), ("(not known)", 30.3), ("(preparing)", 9.1), ("(closing)", 20.2)], plan)
 
     def test_cpu_time_of_spills(self):
-        """What is written before a transaction ends, because the cache is full, by the frames that do so."""
+        """Writes before a transaction's end, because the cache is full, are recognized by their frames."""
         self.insert_statement(1, "INSERT INTO t VALUES (?)")
         self.insert_stack(2, ("pwrite64", "libc.so.6", "", 0), ("pagerStress", "libsqlite3.so.0", "", 0))
         self.insert_stack(3, ("pwrite64", "libc.so.6", "", 0), ("pagerWalFrames", "libsqlite3.so.0", "", 0))
@@ -502,7 +507,7 @@ class Sums(Tool):
         self.assertEqual(row["notes"], "")
 
     def test_cpu_time_of_checkpoints(self):
-        """Their stacks have the function, if names are known."""
+        """The stacks of checkpoints contain the function if names are known."""
         self.insert_statement(1, "COMMIT")
         self.insert_stack(2, ("pwrite64", "libc.so.6", "", 0), ("sqlite3WalCheckpoint", "libsqlite3.so.0", "", 0))
         run = self.insert_run(1, 100, cpu_time_ns=100 * MS)
@@ -515,7 +520,7 @@ class Sums(Tool):
             self.assertEqual(row["notes"], "checkpoint 40 %")
 
     def test_waits_of_short_runs(self):
-        """Nothing tells what they waited for."""
+        """The cause of these waits is unknown."""
         self.insert_statement(1, "SELECT 1")
         self.insert_run(1, 20, cpu_time_ns=20 * MS)
         self.count(1, 100, {})
@@ -523,7 +528,7 @@ class Sums(Tool):
         self.assertEqual((row["waits"], row["each_ms"]), ("unknown 50 %", 2))
 
     def test_p99(self):
-        """Of all runs it is a bound: that of the histogram, or the longest run."""
+        """For all runs, p99 is a bound: the histogram's, or the longest run."""
         self.insert_statement(1, "SELECT 1")
         self.count(1, 1000, {}, runs_5=985, runs_10=10, runs_11=5)
         row, = self.rows("queries", self.trace)
@@ -537,7 +542,7 @@ class Sums(Tool):
         self.assertEqual((row["runs"], row["logged"], row["p99_ms"]), (None, 200, 198))
 
     def test_p99_of_few(self):
-        """It is that of the longest run, so a table does not mark it as a bound."""
+        """For few runs, p99 is the longest run, so a table does not mark it as a bound."""
         self.insert_statement(1, "SELECT 1")
         for runs, shown in (99, "  2.0 ms"), (100, "  ≤ 2.0 ms"):
             self.db.execute("DELETE FROM statement_counters")
@@ -546,7 +551,7 @@ class Sums(Tool):
             self.assertRegex(self.output("queries", self.trace), r" %d +2\.0 ms%s " % (runs, shown))
 
     def test_little_time_inside(self):
-        """The first line says so, if no option selects runs."""
+        """The first line reports it if no option selects runs."""
         self.insert_statement(1, "SELECT 1")
         self.insert_run(1, 2)
         self.count(1, 100, {}, first_seen_ns=START, last_seen_ns=START + 10000 * MS)
@@ -560,7 +565,7 @@ class Sums(Tool):
         self.assertNotIn("SQLite took", self.output("findings", self.trace))
 
     def test_share(self):
-        """Of all statements, also of those that are not shown; and by the clock of the order."""
+        """The share refers to all statements, including hidden ones, and to the clock that orders them."""
         for statement, calls in (1, 300), (2, 100):
             self.insert_statement(statement, "SELECT %d" % statement)
             self.count(statement, calls, {})
@@ -569,7 +574,7 @@ class Sums(Tool):
         self.assertEqual([row["share_%"] for row in self.rows("queries", self.trace, "--by", "cpu")], [75, 25])
 
     def failures(self, counted, **logged):
-        """What --failed shows of a statement with these logged runs for each code: failed and all_failed for each."""
+        """Logs these runs of a statement by code, and returns (failed, all_failed) for each code from --failed."""
         self.insert_statement(1, "INSERT INTO t VALUES (1)")
         self.count(1, 1000, {}, errors=counted)
         for code, count in logged.items():
@@ -578,7 +583,7 @@ class Sums(Tool):
         return {"e%d" % row["code"]: (row["failed"], row["all_failed"]) for row in self.rows("queries", self.trace, "--failed")}
 
     def test_sum_of_shares(self):
-        """It is that of the shares, not of what is left of them in print: of three equal ones 100.0, not 99.9."""
+        """The sum adds up the exact shares, not the rounded ones: three equal shares give 100.0, not 99.9."""
         for number in 1, 2, 3:
             labels = '{"route":"r%d"}' % number
             self.insert_statement(number, "SELECT %d" % number)
@@ -602,14 +607,14 @@ class Sums(Tool):
         self.assertRegex(out, r"(?m)^ +5 +5 .* sum of 2$")
 
     def test_failures_of_one_code(self):
-        """Ten are logged for each code of each process: only one code can have more."""
+        """Ten failures are logged for each code of each process, so only one code can have more."""
         self.assertEqual(self.failures(500, e5=2, e19=10), {"e5": (2, 500), "e19": (498, 500)})
 
     def test_failures_of_a_single_code(self):
         self.assertEqual(self.failures(500, e19=10), {"e19": (500, 500)})
         self.db.commit()
         self.assertNotIn("all_failed", self.output("queries", self.trace, "--failed"))
-        self.db.execute("UPDATE state SET removals = 1")  # other codes may have been there
+        self.db.execute("UPDATE state SET removals = 1")  # there may have been other codes
         self.assertEqual([(row["failed"], row["all_failed"]) for row in self.rows("queries", self.trace, "--failed")], [(None, 500)])
 
     def test_failures_that_are_not_known(self):
@@ -623,7 +628,7 @@ class Sums(Tool):
         self.assertEqual([row["runs"] for row in self.rows("queries", self.trace)], [5])
 
     def test_unfinished(self):
-        """The time of a run that goes on is in the sum of the statements, and in report's."""
+        """The time of an unfinished run is included in the statements' sum, and in report's."""
         self.insert_statement(1, "SELECT 1")
         self.insert_statement(2, "SELECT 2")
         self.count(1, 500, {0: 500})
@@ -647,7 +652,7 @@ class Sums(Tool):
         self.assertEqual((row["waits"], row["victims"]), (4, 2))
 
     def test_virtual_table(self):
-        """It has the sums of the view that it replaces."""
+        """The virtual table has the same sums as the view that it replaces."""
         for number, tenant in enumerate(("acme", "other"), 1):
             self.insert("label_sets", id=number, labels='{"tenant":"%s"}' % tenant)
             self.insert("label_values", labels=number, key="tenant", value=tenant, member='"tenant":"%s"' % tenant)
@@ -666,7 +671,7 @@ class Sums(Tool):
                                     wait=series == 3 and 4 | 3 << 8, wait_ns=series == 3 and number)
         self.insert_samples(0, 4)
         self.insert_samples(1, 2)  # not in its time
-        # Records of every length, in a tree with inner pages; the first ones are without the last column.
+        # Records of every length, in a tree with inner pages. The first records lack the last column.
         for view, in self.db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall():
             self.db.execute(f"DROP VIEW {view}")
         for column in "transaction_number", "span", "wait":
