@@ -9,16 +9,16 @@ import subprocess
 import tempfile
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SECONDS = 8  # of the page's own time, which passes as fast as the page has nothing to do
+SECONDS = 8  # of the page's own time, which passes as fast as the page is idle
 SHOWN = "document.documentElement.outerHTML"
 
 
 class Browser:
-    """Chromium, which takes commands from descriptor 3 and answers to 4."""
+    """Chromium, which reads commands from descriptor 3 and writes responses to 4."""
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # A file: a pipe that is not read in time holds Chromium up.
+        # A file, because Chromium blocks on a pipe that is not read in time.
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         commands, self.commands = os.pipe()
         self.answers, answers = os.pipe()
@@ -32,7 +32,7 @@ class Browser:
         os.close(commands)
         os.close(answers)
         self.unread, self.number, self.events = b"", 0, []
-        self.said = []  # what pages complained of
+        self.said = []  # the page's errors
 
     def close(self):
         self.call("Browser.close")
@@ -81,7 +81,7 @@ class Browser:
         return self.errors.read()[-3000:]
 
     def show(self, url):
-        """The page as the browser shows it a while later."""
+        """The page as the browser shows it after a while."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.call("Page.enable", session)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON export as a list with an entry for each stack of each query and thread, in which values replace the numbers
+"""The JSON export as a list with an entry for each stack of each query and thread. Values replace the numbers
 that refer to them."""
 
 import json
 
 
 def functions(document, frame):
-    """The functions of a frame: those that were inlined come first."""
+    """The functions of a frame, inlined ones first."""
     known = dict(document["modules"][frame["module"]], offset=frame["offset"]) if "module" in frame else {}
     known = {{"path": "module"}.get(name, name): value for name, value in known.items()}
     *inlined, last = [dict(line, **known) for line in frame["lines"]]

@@ -58,7 +58,7 @@ def numbers(values):
 
 
 class Profile:
-    """unique: no text has two strings, as in a file without query ids of the user's own."""
+    """unique: no two strings are equal, as in a file without user-defined query ids."""
 
     def __init__(self, compressed, unique=True):
         raw = message(gzip.decompress(compressed), {
@@ -97,7 +97,7 @@ class Profile:
         return found
 
     def sample(self, data):
-        """Its frames as (function, line), leaf first; its values; its labels."""
+        """A sample's frames as (function, line), leaf first; its values; its labels."""
         raw = message(data, {1: "location", 2: "value", 3: "label"}, {"location", "value", "label"})
         labels = {}
         for label in raw["label"]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of the exports: the trace file of the command's tests, more rows that are difficult for some
-formats, and the expected stacks."""
+"""Shared by the tests of the exports: the trace file of the command's tests, rows that are difficult for some formats, and
+the expected stacks."""
 
 import os
 import shutil
@@ -33,9 +33,8 @@ ODD_DATABASE = "/data/a b;c.db"
 
 
 def add_odd_rows(path):
-    """Texts that are no UTF-8, that end an HTML script or a column; a stack whose
-    root is missing, one that is not there, a sample of no query, another thread,
-    another period."""
+    """Texts that are not UTF-8, or that end an HTML script or a column; a stack without its root, a missing stack, a
+    sample without a query, another thread, another period."""
     db = sqlite3.connect(path)
     db.execute("INSERT INTO threads VALUES (2, 1, 102, 'sort;er\n')")
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (3, 2, 'CPU', ?, 1)", (2 * MS,))
@@ -58,7 +57,7 @@ def add_odd_rows(path):
 
 
 def changed_copy(source, path, sql):
-    """A copy of the trace file in which the SQL has been run; its path."""
+    """Copies the trace file, runs the SQL in the copy, and returns its path."""
     shutil.copy(source, path)
     db = sqlite3.connect(path)
     db.executescript(sql)
@@ -108,11 +107,11 @@ class Exports(unittest.TestCase):
         return self.export_bytes(path, form, *arguments).decode("utf-8")
 
     def stacks(self, path, *arguments):
-        """Those of the JSON export, see json_stacks.py."""
+        """The stacks of the JSON export, see json_stacks.py."""
         return json_stacks.read(self.export(path, "json", *arguments))
 
     def totals(self, path, trace_type="CPU", query_id=None):
-        """Samples, weight and ns, as SQL has them."""
+        """Samples, weight and ns according to SQL."""
         return row("SELECT count(*), sum(weight), sum(weight * period_ns) FROM trace_log"
                    " WHERE trace_type = ? AND (?2 IS NULL OR query_id = ?2)", trace_type, query_id, path=path)
 
@@ -124,8 +123,8 @@ class Exports(unittest.TestCase):
 
 
 class Spans(Exports):
-    """The same, with the traces of tests/command/fixed_traces.sql in spans.trace; a statement outlasts the span that it
-    began in."""
+    """Like Exports, with the traces of tests/command/fixed_traces.sql in spans.trace. One statement outlasts the span
+    in which it began."""
 
     @classmethod
     def setUpClass(cls):

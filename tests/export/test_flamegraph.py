@@ -35,7 +35,7 @@ class Data(support.Exports):
         return json.loads(found[0])
 
     def shown(self, data):
-        """The samples of the type that is shown, five by five."""
+        """The samples of the displayed type, in groups of five numbers."""
         self.assertEqual(sum(5 * count for _, count in data["types"]), len(data["samples"]))
         at, found = 0, []
         for name, count in data["types"]:
@@ -92,7 +92,7 @@ class Data(support.Exports):
         self.assertIn("SELECT '</script>\u20ac\ufffd\"' -- ", data["statements"])
 
     def test_two_files(self):
-        """Runs stay apart, also those with the same id; addresses are those of each file."""
+        """Runs are not merged, even if they have the same id. Each file has its own addresses."""
         moved = support.changed_copy(self.trace, os.path.join(self.folder, "moved.trace"),
                                      "UPDATE modules SET path = '/not/here/full.so'")
         data = self.data(self.trace, "--diff", moved)
@@ -143,8 +143,8 @@ RUNS, RUNS_SHOWN = 60, 50
 
 
 def make_program(path, stacks):
-    """A trace of a program's main and run, of its connection to SQLite: 60 runs of SELECT a, one of
-    SELECT b, whose samples have `stacks`: statement, ms, what is called by sqlite3_step."""
+    """The trace of a program that calls SQLite from main() and run(): 60 runs of SELECT a, one of SELECT b, whose
+    samples have `stacks`: the statement, ms, and the functions that sqlite3_step() calls."""
     names = ["main", "run", "queryprof_step", "sqlite3_step", "sort", "scan", "copy"]
     modules = ["app", "app", "libqueryprof.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libsqlite3.so.0", "libc.so.6"]
     db = support.sqlite3.connect(path)
@@ -185,7 +185,7 @@ def make_program(path, stacks):
     db.close()
 
 
-# Actions of a person, one after the other, between these two; the visible result goes to #seen.
+# A person's actions, one after the other, go between these two. They write the visible result to #seen.
 BEFORE = """
 <script>
 const seen = {};
@@ -234,7 +234,7 @@ class Browser(support.Exports):
         make_program(cls.after, [("a", 3, "sort", "copy"), ("b", 60, "scan"), ("b", 60, "copy")])
 
     def open(self, path, actions="", address="", arguments=()):
-        """The page's text, and what the actions have looked at."""
+        """The page's text, and the results that the actions have noted."""
         page = os.path.join(self.folder, "page.html")
         with open(page, "w", encoding="utf-8") as file:
             file.write(self.export(path, "flamegraph", *arguments) + BEFORE + actions + AFTER)
@@ -301,7 +301,7 @@ class Browser(support.Exports):
         self.assertEqual(set(seen["opened"]["names"]), inside | {"main", "run"})
         self.assertIn("host=1", seen["opened"]["address"])
         self.assertEqual(set(seen["own"]["names"]), inside | {"main", "run", "queryprof_step"})
-        # 60 of 240 ms, in sort, called for SELECT a alone.
+        # 60 of 240 ms are in sort, which only SELECT a calls.
         self.assertEqual(set(seen["inverted"]["names"]),
                          {"all queries", "copy", "sort", "sqlite3_step", "host frames", "SELECT a"})
         self.assertIn("copy \u00b7 libc.so.6 \u00b7 60.0 ms, 25.0 %", seen["inverted"]["titles"])
@@ -311,7 +311,7 @@ class Browser(support.Exports):
         self.assertEqual(len(menu), 1 + 1 + RUNS_SHOWN + 1 + 1)
 
     def test_times(self):
-        """The page has a switch where the file has more than one of CPU, wall and waits."""
+        """The page has a switch if the file has more than one of CPU, wall and waits."""
         _, none = self.open(self.before, """
             seen.hidden = [...document.querySelectorAll(".times")].every((part) => !part.getClientRects().length);""")
         self.assertTrue(none["hidden"])
@@ -364,7 +364,7 @@ class Browser(support.Exports):
         self.assertEqual(seen["files"], self.before)
 
     def test_search_in_folded_frames(self):
-        """Nothing is opened for it: the frame that has it inside is marked, and the name is shown."""
+        """The search does not open frames. It marks the folded frame that contains the match, and shows the name."""
         _, seen = self.open(self.before, """
             look("first"); set("search", "^run$"); look("search"); set("query", "1"); look("statement");
             set("host", true); look("opened");""")
@@ -378,7 +378,7 @@ class Browser(support.Exports):
         self.assertEqual(again["page"]["found"], seen["search"]["found"])
 
     def test_address(self):
-        """Choices, search and zoom are in the address, and come from there."""
+        """The address contains choices, search and zoom, and opening it restores them."""
         _, seen = self.open(self.before, """
             set("query", "52"); look("one"); set("query", "0"); set("host", true); set("search", "s.*t");
             click("copy"); look("zoom");""")
@@ -386,7 +386,7 @@ class Browser(support.Exports):
         address = seen["zoom"]["address"]
         self.assertEqual(address, "#search=s.*t&host=1&zoom=SELECT+a&zoom=main&zoom=run&zoom=sqlite3_step&zoom=sort&zoom=copy")
         everything = {"all queries", "SELECT a", "SELECT b", "host frames", "sqlite3_step", "sort", "scan", "copy"}
-        # An address of another page may name what is not here.
+        # An address for another page may name items that do not exist here.
         _, again = self.open(self.before, """
             look("zoom");
             const visit = (address) => { location.hash = address; dispatchEvent(new Event("hashchange")); };
@@ -400,7 +400,7 @@ class Browser(support.Exports):
         self.assertEqual(set(again["other"]["names"]), everything)
 
     def label(self, path):
-        """A copy of a program's file in which some samples have labels, one of them from a stranger."""
+        """A copy of a program's file in which some samples have labels, one of them hostile."""
         return support.changed_copy(path, path + ".labels", """
             INSERT INTO label_sets VALUES (7, 1, 1, '{"n":7,"route":"users"}', '', '', ''),
               (8, 2, 1, '{"route":"</script><script>alert(1)</script>"}', '', '', '');
@@ -467,9 +467,9 @@ class Browser(support.Exports):
         self.assertEqual(colors["SELECT a"][1], 0)
         self.assertEqual(colors["SELECT b"][0], 0)
         self.assertGreater(colors["SELECT b"][1], 0)
-        # sort had 180 ms in SELECT a, with what it called, in both.
+        # sort, with its callees, had 180 ms in SELECT a on both sides.
         self.assertEqual(colors["sort"][1], 0)
-        # Its share became smaller: 3/4 of 240 ms, 3/5 of 300 ms.
+        # Its share became smaller: from 3/4 of 240 ms to 3/5 of 300 ms.
         shares = [float(number) for number in re.findall(r"[\d.]+", seen["shares"]["fills"]["SELECT a"])]
         self.assertEqual(shares[0], 220)
         self.assertGreater(shares[1], 0)

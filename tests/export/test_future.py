@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of unknown types, as a newer version may store them: they are shown as a separate type, in their own unit,
-and never as time.
+"""Samples of unknown types, as a newer version may store them, are shown as a separate type, in their own unit, and never as
+time.
 
 usage: test_future.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -22,11 +22,11 @@ WAITED = 7 * MS
 
 
 def add_future_samples(path):
-    """Bytes, time that no timer measured, and an unknown unit."""
+    """Adds samples in bytes, times that no timer measured, and an unknown unit."""
     db = sqlite3.connect(path)
     db.execute("INSERT INTO series (id, thread, trace_type, period_ns, epoch, unit) VALUES"
                " (10, 1, 'Memory', 0, 1, 'bytes'), (11, 1, 'Stolen', 0, 1, 'ns'), (12, 1, 'Quux', 5, 1, 'furlongs')")
-    # size: what the value has beyond weight times period.
+    # size: the part of the value beyond weight times period.
     rows = [(START + 10 * MS + i, 10, stack, size) for i, (stack, size) in enumerate(ALLOCATED)]
     rows += [(START + 11 * MS, 11, 3, WAITED), (START + 12 * MS, 12, 1, 33 - 5)]
     db.executemany("INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)"
@@ -117,13 +117,13 @@ class Future(support.Exports):
     def test_diff(self):
         out = self.tool("diff", self.trace, self.future, "--type", "Memory")
         self.assertIn("\nFunctions: Memory in bytes", out)
-        self.assertNotIn("Statements", out)  # exact times say nothing of bytes
+        self.assertNotIn("Statements", out)  # exact times do not count as bytes
         self.assertRegex(out, r"A_bytes +B_bytes +change_bytes")
         self.assertRegex(out, r"(?m)^ *0 +4112 +\+4112 .* fixture_static$")
         self.assertIn("Functions: CPU time", self.tool("diff", self.trace, self.future))
 
     def test_collapsed(self):
-        """Nothing was sampled at a period: the numbers are the values."""
+        """There is no sampling period, so the numbers are the values."""
         lines = self.export(self.future, "collapsed", "--type", "Memory").splitlines()
         self.assertEqual(sorted(int(line.rpartition(" ")[2]) for line in lines), [2048, 4112])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares every export and every view of one fixed file (golden/trace.sql) with the files in golden/.
-QUERYPROF_TEST_GOLDEN=write in the environment writes them: read the difference before you keep it.
+QUERYPROF_TEST_GOLDEN=write in the environment writes them; review the difference before you keep it.
 
 usage: test_golden.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -21,7 +21,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 
 
 def pretty(value):
-    """JSON with one line for each thing of the outer two levels."""
+    """JSON with one line for each item of the outer two levels."""
     if isinstance(value, dict):
         return "{\n" + ",\n".join(f'"{key}": {pretty_list(item)}' for key, item in value.items()) + "\n}\n"
     return pretty_list(value) + "\n"
@@ -53,7 +53,7 @@ class Golden(unittest.TestCase):
 
     def check(self, name, text):
         path = os.path.join(GOLDEN, name)
-        # The program's own version is not what is tested.
+        # Removes the program's own version.
         text = re.sub(r"queryprof(@| )\d+\.\d+\.\d+", r"queryprof\1VERSION", text)
         if os.environ.get("QUERYPROF_TEST_GOLDEN") == "write":
             with open(path, "w", encoding="utf-8") as file:
@@ -91,7 +91,7 @@ class Golden(unittest.TestCase):
                                                      " AND name NOT IN ('trace_log', 'query_log') ORDER BY 1")]
         self.assertIn("top_functions", views)
         lines = []
-        # Other tests look at trace_log: here is only what stands on names.
+        # Other tests read trace_log. This one reads only the views that depend on names.
         for view in views + ["trace_log"]:
             columns = "timestamp_ns, stack_id, trace, symbols, lines" if view == "trace_log" else "*"
             rows = self.db.execute(f"SELECT {columns} FROM {view}")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Inlined functions in every format: the writers get a prepared stack.
+"""Inlined functions in every format. The writers get an artificial stack.
 
 usage: INLINED=PROGRAM test_inlined.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 

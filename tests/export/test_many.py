@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Exports of a file with so many samples that ended runs are written while later ones are read: simultaneous runs of
-several threads, one that lasts as long as the file, and samples without a run.
+"""Exports of a file with so many samples that they write ended runs while they read later ones. The file has simultaneous
+runs of several threads, a run that lasts as long as the file, and samples without a run.
 
 usage: test_many.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -20,7 +20,7 @@ from pprof_profile import numbers as packed
 SAMPLES = 300_000
 OTLP_SAMPLES = 1_150_000
 STEP = 1000
-RUN = 4000  # samples from the beginning of a run to that of the next one of its thread
+RUN = 4000  # samples from the beginning of a run to the beginning of its thread's next run
 THREADS = 4
 
 
@@ -50,7 +50,7 @@ class Many(support.Exports):
         super().setUpClass()
         cls.many = support.changed_copy(cls.trace, os.path.join(cls.folder, "many.trace"), sql(SAMPLES))
         db = sqlite3.connect(cls.many)
-        # By run, for there are two of one id.
+        # By run, because two runs have one id.
         cls.sums = Counter({(query or "", f"{name} ({thread_id})", database or "", (statement or "").strip(), labels or "", stack): (samples, value)
                             for query, name, thread_id, database, statement, labels, stack, samples, value in db.execute(
             "SELECT q.query_id, thread_name, t.thread_id, database, x.query, l.labels, s.stack, count(*), sum(weight * period_ns)"
@@ -58,11 +58,11 @@ class Many(support.Exports):
             " LEFT JOIN queries AS q ON q.id = s.query AND q.id LEFT JOIN statements AS x ON x.id = q.statement"
             " LEFT JOIN label_sets AS l ON l.id = s.labels AND s.labels GROUP BY 1, 2, 3, 4, 5, 6, 7")})
         db.close()
-        # The stacks by their leaves; the file does not have the fixture's twice.
+        # The stacks by their leaves, which are unique in the file.
         cls.leaves = {"fixture_static": 1, support.HOLE: 2, support.WALK: 3, "0x1234": 4}
 
     def check(self, found, count):
-        """Each stack of each run, thread and set of labels once, with its sums."""
+        """Each stack of each run, thread and set of labels occurs once, with its sums."""
         sums = {}
         for key, (samples, value) in found:
             before = sums.get(key, (0, 0))
@@ -105,7 +105,7 @@ class Many(support.Exports):
         self.assertEqual(profile.duration_nanos, (SAMPLES - 1) * STEP)
 
     def test_otlp(self):
-        """More than one profile takes; each sample has its time, and no other's labels."""
+        """The file has more samples than a profile can contain. Each sample has its own time and labels."""
         path = support.changed_copy(self.trace, os.path.join(self.folder, "otlp.trace"), sql(OTLP_SAMPLES))
         message = list(fields(self.export_bytes(path, "otlp")))
         strings, items = [], []
@@ -137,7 +137,7 @@ class Many(support.Exports):
         self.assertEqual(sorted(times), [support.START + i * STEP for i in range(OTLP_SAMPLES)])
 
     def group(self, statement):
-        """A name for statements that differ in a literal only."""
+        """A name for statements that differ only in a literal."""
         return re.sub(r"id = \d", "id = 1", re.sub(r"[\0- ]+", " ", statement))
 
     @unittest.skipIf("not in this build" in support.HELP, "this build has no page")
@@ -158,7 +158,7 @@ class Many(support.Exports):
         self.assertEqual(len({(name, statement) for statement, name, *_ in data["queries"]}), len(data["queries"]))
 
     def test_perfetto(self):
-        # With json.loads() it takes longer than all else.
+        # json.loads() would take longer than everything else.
         events = re.findall(rb'"tid":(\d+),"cat":"sample"[^\n]*?(?:,"query_id":"([^"]*)")?}}', self.export_bytes(self.many, "perfetto"))
         wanted = Counter()
         for (query, thread, *_), (count, _) in self.sums.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OTLP profiles, decoded by an independent reader of protocol buffers with the field numbers of opentelemetry-proto's
-profiles/v1development. Totals equal those of SQL."""
+profiles/v1development. Their totals equal SQL's."""
 import os
 import struct
 import subprocess

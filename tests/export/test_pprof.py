@@ -40,7 +40,7 @@ class Pprof(support.Exports):
         self.assertEqual(profile.duration_nanos, 600 * MS + 3000 - 1000)
         real = self.profile(self.trace, "--type", "Real")
         self.assertEqual(real.types[1], ("wall", "nanoseconds"))
-        self.assertEqual(self.profile(self.odd).period[1], 0)  # there are two
+        self.assertEqual(self.profile(self.odd).period[1], 0)  # there are two periods
 
     def test_places(self):
         profile = self.profile(self.trace)

@@ -43,7 +43,7 @@ class PprofFormat(support.Exports):
 
 
 class Otlp(support.Spans):
-    """No name is one that OTLP does not have, no value has another type, and nothing is lost on the way."""
+    """All names and value types exist in OTLP, and nothing is lost when the message is encoded and decoded."""
 
     def test_request(self):
         out = os.path.join(self.folder, "out.json")
@@ -66,7 +66,7 @@ class Speedscope(support.Spans):
         cls.addClassCleanup(cls.browser.close)
 
     def open(self, path, form):
-        # The way in which speedscope's own command hands a file to the page.
+        # speedscope's own command passes a file to the page in this way.
         script = os.path.join(self.folder, "file.js")
         with open(script, "w", encoding="utf-8") as file:
             content = base64.b64encode(self.export_bytes(path, form)).decode()
@@ -86,7 +86,7 @@ class Speedscope(support.Spans):
 
     def test_spans(self):
         _, text = self.open(self.spans, "perfetto")
-        # A profile a thread: what its spans add up to.
+        # A profile for each thread contains the sum of its spans.
         self.assertRegex(text, r"shopd \(pid 100\), render \(tid 103\) 25\.00ms")
         self.assertRegex(text, r"shopd \(pid 100\), writer \(tid 104\) 40\.00ms")
 

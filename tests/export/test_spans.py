@@ -20,7 +20,7 @@ class Spans(support.Spans):
         base = int(file["otherData"]["start_ns"])
         self.assertEqual(base, row("SELECT min(timestamp_ns, (SELECT min(query_start_ns) FROM queries WHERE query_start_ns > 0))"
                                    " FROM samples ORDER BY 1 LIMIT 1", path=self.spans)[0])
-        # The runs that no span stands for.
+        # Runs without a span.
         runs = [event for event in events if event["ph"] in "Xb" and "trace_id" not in event["args"]]
         events = [event for event in events if event["ph"] not in "Xbe" or "trace_id" in event["args"]]
         self.assertEqual({event["args"]["query_id"] for event in runs},
@@ -28,7 +28,7 @@ class Spans(support.Spans):
         whole = [event for event in events if event["ph"] == "X"]
         found = sorted((event["args"]["span_id"], base + round(event["ts"] * 1000), round(event["dur"] * 1000), event["tid"],
                         event["name"]) for event in whole)
-        # Spans that do not lie inside of another one of their thread.
+        # Spans that are not inside another span of their thread.
         pairs = [event for event in events if event["ph"] in "be"]
         self.assertEqual([event["ph"] for event in pairs], ["b", "e"] * (len(pairs) // 2))
         for begin, end in zip(pairs[::2], pairs[1::2]):
@@ -89,7 +89,8 @@ def otlp_spans(text):
 
 
 class Selected(support.Spans):
-    """Three runs: one is a span of its trace, the samples of one fell into another trace, one is in none."""
+    """Three runs: one is a span of its trace, the samples of one fell into another trace, and one does not belong to a
+    trace."""
     TRACES = {"0a": "00000000000000aa00000000000000cc", "0b": "4bf92f3577b34da623ce929d0e0e4736", "0c": None}
 
     @classmethod
@@ -136,8 +137,8 @@ class Selected(support.Spans):
 
 
 class Processes(support.Spans):
-    """Four processes, three of which have one id: on two hosts, and of two programs on one; each has a sample and a
-    span. The thread's number is the same, too."""
+    """Four processes, of which three have one id: on two hosts, and two programs on one host. Each has a sample and a
+    span. Their thread numbers are equal, too."""
     PROGRAMS = {1: ("/opt/shop/bin/shopd", "shop-1", 100), 2: ("/opt/bill/billd", "shop-1", 100),
                 3: ("/opt/shop/bin/shopd", "shop-2", 100), 4: ("/opt/shop/bin/shopd", "shop-1", 7)}
 
@@ -180,7 +181,7 @@ class Processes(support.Spans):
         self.assertEqual(len(set(spans.values())), len(self.PROGRAMS))
         for process, (program, host, number) in self.PROGRAMS.items():
             name = names[spans[process]]
-            # One of them has the number, the others have it in their names.
+            # One process has the number, the others have it in their names.
             self.assertEqual(name, program if spans[process] == number else f"{program} ({number} on {host})")
         self.assertIn(100, spans.values())
         self.assertIn(7, spans.values())

@@ -62,7 +62,7 @@ class Command(support.Exports):
             for form in ("collapsed", "pprof", "speedscope", "json"):
                 self.assertIn(says, self.refused(1, damaged, "--format", form, "-o", out))
                 self.assertFalse(os.path.exists(out))
-        # Rows that others refer to may be missing, or be anything.
+        # Rows that other rows refer to may be missing, or contain anything.
         shutil.copy(self.odd, damaged)
         db = support.sqlite3.connect(damaged)
         db.executescript("DELETE FROM modules; DELETE FROM statements; DELETE FROM threads;"
@@ -153,7 +153,7 @@ fixture_calls_out;{HOLE} 22
 """)
 
     def test_periods_that_differ(self):
-        """Numbers are as times are, whatever else is exported: those of one period stay its samples."""
+        """Numbers are proportional to times. The samples of a single period are counted."""
         for periods, unit in (((1, 10), 1), ((4, 10), 2), ((10, 10), 10)):
             path = support.changed_copy(self.odd, os.path.join(self.folder, "periods.trace"), f"""
                 UPDATE series SET period_ns = {periods[0] * MS} WHERE id = 1;
@@ -170,7 +170,7 @@ fixture_calls_out;{HOLE} 22
             done = subprocess.run([support.QUERYPROF, "sql", path, "--format", "json",
                                    "SELECT flameGraph(trace, value / 1000000) AS lines FROM trace_log WHERE trace_type = 'CPU'"],
                                   capture_output=True, text=True, timeout=300, check=True)
-            # A stack that is not there is no trace for SQL.
+            # In SQL, a missing stack is not a trace.
             self.assertEqual(json.loads(done.stdout)[0]["lines"].splitlines(),
                              [line for line in self.export(path, "collapsed").splitlines()
                               if not line.startswith("(no stack)")])
@@ -222,7 +222,7 @@ class Json(support.Exports):
         self.assertEqual([stack["frames"] for stack in outside], [[{"function": "0x1234"}]])
 
     def test_labels_that_are_no_json(self):
-        """Of a damaged file, or a stranger's: they are none, and the document is one."""
+        """Invalid labels from a damaged or foreign file are left out, and the document is valid JSON."""
         for labels in '{"a":x}', '{"a":{"b":1}}', '{"a":"\\q"}', '{"a":-}':
             path = support.changed_copy(self.trace, os.path.join(self.folder, "labels.trace"), f"""
                 INSERT INTO label_sets VALUES (9, 9, 1, '{labels}', '', '', '');
@@ -241,7 +241,7 @@ class Json(support.Exports):
             self.assertEqual({sample[name] for sample in document["samples"]}, set(range(len(document[table]))))
 
     def test_size(self):
-        """A run that another run resembles adds its labels and numbers, no frame and no text."""
+        """A run that resembles another one adds its labels and numbers, but no frames or texts."""
         runs = 2000
         many = support.changed_copy(self.trace, os.path.join(self.folder, "many.trace"), f"""
             WITH n(i) AS (VALUES (100) UNION ALL SELECT i + 1 FROM n LIMIT {runs})

@@ -1,5 +1,5 @@
 -- The trace file of the golden tests, after sql/schema/store_schema.sql: a program, its
--- library and the names of both by themselves, so that no machine's programs matter.
+-- library and the names of both, so that the machine's programs do not matter.
 --
 -- main calls run; run calls sort, into which compare is inlined and into that a C++
 -- function; one place in the library has no name, one address is in no module.
