@@ -90,7 +90,7 @@ def edit_schema(path, edit):
     db.execute("PRAGMA writable_schema = ON")
     for name, sql in db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall():
         if not isinstance(sql, str):
-            continue  # an earlier damage put another value there
+            continue  # an earlier damage has put another value there
         changed = edit(name, sql)
         if changed != sql:
             db.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (changed, name))
@@ -122,7 +122,7 @@ def strange_values(random, path):
                        % (table, random.choice(columns), table),
                        (random.choice(STRANGE), random.choice((1, 5, 1000000))))
         except (sqlite3.IntegrityError, sqlite3.OperationalError):
-            pass  # not loose enough for that one
+            pass  # a constraint refuses the value
     db.commit()
     db.close()
 
@@ -143,7 +143,7 @@ def missing_objects(random, path):
         try:
             db.execute("DROP %s IF EXISTS %s" % (kind, name))
         except sqlite3.OperationalError:
-            pass  # gone with its table
+            pass  # removed with its table
     db.commit()
     db.close()
 

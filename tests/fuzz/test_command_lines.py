@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import hangs
 
 TIME_LIMIT = 60
-# 125 to 127 are record's own.
+# record itself returns 125 to 127.
 STATUSES = 0, 1, 2, 125, 126, 127
 VALUES = ("", "-", "--", "0", "-1", "1", "7", "10ms", "1s", "500us", "1e9", "nan", "99999999999999999999", "-9223372036854775809",
           "0x7f", "1%", "%s%n", "start", "end", "now", "a=b", "=", "log_queries=1", "trace_log_path=", "SELECT 1",
@@ -31,7 +31,7 @@ VALUES = ("", "-", "--", "0", "-1", "1", "7", "10ms", "1s", "500us", "1e9", "nan
 
 
 def words_of(queryprof, folder):
-    """The subcommands, and the options of each."""
+    """The subcommands and their options."""
     def help_of(*arguments):
         return subprocess.run([queryprof, *arguments, "--help"], capture_output=True, text=True, cwd=folder, check=True,
                               stdin=subprocess.DEVNULL).stdout
@@ -55,15 +55,15 @@ def draw(chance, words):
         elif kind > 0.2:
             arguments.append(chance.choice(VALUES))
     if command == "record":
-        # What is recorded is a program, and nothing that the words may name.
+        # The recorded program is fixed, so that random words cannot start another one.
         arguments = [argument for argument in arguments if argument != "--"] + ["--", "true"]
     if command == "push" and "--retry-for" not in arguments:
-        arguments += ["--retry-for", "1"]  # it tries for a minute otherwise where nobody listens
+        arguments += ["--retry-for", "1"]  # otherwise it retries for a minute if nobody listens
     return [argument.encode("utf-8", "replace") if isinstance(argument, str) else argument for argument in arguments]
 
 
 def look(done, arguments):
-    """What is wrong with the end of a command, if anything."""
+    """Returns the error in the end of a command, if any."""
     errors = done.stderr.decode("utf-8", "replace")
     if done.returncode not in STATUSES:
         return f"status {done.returncode}"
@@ -114,7 +114,7 @@ def main():
                 failures += 1
                 print("FAILED: round %d: %r: %s\n%s" % (rounds - 1, arguments, wrong, "" if "no end" in wrong else done.stderr[-500:]))
     print(f"{len(words)} subcommands, {rounds} lines, {served} served, {failures} failures")
-    # Both must have come, or nothing was tested.
+    # Both results must occur, or nothing was tested.
     return 1 if failures or not served or served == rounds else 0
 
 

@@ -62,7 +62,7 @@ def copy(path, to):
 
 
 def add_rows(path, sql):
-    """What the commands' file has not: spans, labels, plans, locks."""
+    """Adds rows that the commands' file lacks: spans, labels, plans, locks."""
     db = sqlite3.connect(path)
     with open(sql, encoding="utf-8") as file:
         db.executescript(file.read().replace("INSERT INTO", "INSERT OR IGNORE INTO"))
@@ -96,7 +96,7 @@ class Fuzz:
         return process
 
     def check_commands(self):
-        """Every subcommand serves the good file: a wrong option would refuse every file unread."""
+        """Every subcommand must accept the good file. With a wrong option it would never read a file."""
         for subcommand in SUBCOMMANDS:
             used = os.path.join(self.folder, "used.trace")
             copy(self.good, used)
@@ -125,9 +125,9 @@ class Fuzz:
             try:
                 kind(chance, path)
             except (damage.sqlite3.Error, ValueError, IndexError):
-                pass  # the damage before was enough
+                pass  # the earlier damage suffices
         used = os.path.join(self.folder, "used.trace")
-        # All of them in each round of a long run; in a short one a few, by turns.
+        # A long run uses all subcommands in each round; a short run uses a few, which alternate.
         for turn, subcommand in enumerate(SUBCOMMANDS):
             if self.options.rounds < 1000 and (turn + number) % 14:
                 continue
@@ -168,7 +168,7 @@ def main():
             fuzz.round(number)
     print("%d rounds: %d times refused, %d times served, %d failures"
           % (options.rounds, fuzz.refused, fuzz.served, fuzz.failures))
-    # Both must have come, or nothing was tested.
+    # Both results must occur, or nothing was tested.
     return 1 if fuzz.failures or not fuzz.refused or not fuzz.served else 0
 
 

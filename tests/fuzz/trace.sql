@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The trace file that targets/trace.c damages: a row or two of each table, each beside those that it names.
+-- The trace file that targets/trace.c damages: one or two rows of each table, each next to the rows that it refers to.
 INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (1, 'host', 100, 1795000000000000000, '/usr/bin/app');
 INSERT INTO threads VALUES (1, 1, 101, 'main'), (2, 1, 102, 'worker');
 INSERT INTO series VALUES (1, 1, 'CPU', 1000000, 1, 'ns', 1), (2, 1, 'Real', 1000000, 1, 'ns', 2),
