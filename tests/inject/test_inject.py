@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each place of the library that asks the system for something (memory, a mapping, a file, a
-thread, a timer) is refused it once, and from then on each time: a program under `record`, and one
-that has loaded the extension, go on as without queryprof, and what is missing is reported. The command's
-own places are refused, too, when it reads a file: it prints an error, or does without names of functions.
+"""Each place in the library that requests something from the system (memory, a mapping, a file, a thread, a timer) fails
+once, and in another run each time. A program under `record`, and a program that has loaded the extension, must continue
+as without queryprof, and the loss must be reported. The command's own places fail, too, when it reads a file: it prints
+an error, or continues without names of functions.
 
 usage: test_inject.py QUERYPROF INJECT [--own] [--long | --only NAME]
 
---own: QUERYPROF's library has its own memory, as a user's has, and that is what it is refused.
+--own: QUERYPROF's library has its own memory functions, as a user's library has, and these fail.
 
-A short run takes some of the places, by a seed that is printed (QUERYPROF_TEST_SEED); --long
-takes all, --only those in functions of that name."""
+A short run tests some of the places, selected by a seed that it prints (QUERYPROF_TEST_SEED). --long tests all places,
+--only the places in functions of that name."""
 
 import collections
 import concurrent.futures
@@ -54,8 +54,8 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
 MARKED = 41
 RECORDER = os.path.join(os.path.dirname(LIBRARY), "libqueryprof-recorder.so")
 
-# With the extension: a file, a label, a wait for a lock, and reads of what queryprof has. What these say goes to
-# standard error: an error is one of SQLite's.
+# The extension stores a file, a label and a wait for a lock, and reads queryprof's tables. Their errors go to standard
+# error, because an error belongs to SQLite.
 EXTENDED = """
 import contextlib, sqlite3, sys, threading
 def tell(sql):
@@ -100,11 +100,11 @@ MEMORY = ("malloc", "calloc", "realloc")
 OTHERS = ("mmap", "open64", "pwrite64", "pthread_create", "sigaction", "timer_create", "timer_settime", "close_range",
           "memfd_create", "socket", "sendmsg", "fdatasync")
 SHORT_RUNS, SHORT_COMMANDS = 12, 8
-AT_ONCE = 4  # a run waits more than it works
-HANGS_AFTER = 120  # seconds; of some 2. SQLite tries for 10 at each transaction where the log's index is not written
+AT_ONCE = 4  # a run mostly waits
+HANGS_AFTER = 120  # seconds; a run takes some 2. SQLite tries for 10 at each transaction if the log's index cannot be written
 
 def name_places(places, of=LIBRARY):
-    """The function of each, and where it is inlined: for people."""
+    """Names each place's function, including inlined ones, for people."""
     done = subprocess.run(["addr2line", "-s", "-p", "-f", "-e", of],
                           input="".join("%x\n" % (int(place, 16) - 1) for place in places),
                           capture_output=True, text=True, check=True)
@@ -121,8 +121,8 @@ class Inject(Recording):
             raise AssertionError("%s: no end after %d s" % (what, HANGS_AFTER)) from None
 
     def run_recorded(self, what):
-        """What `record` said and did, and how many marked queries and samples of timers the file has. Names are
-        the command's work, not the library's."""
+        """Returns the output and status of `record`, and the numbers of marked queries and timer samples in the file.
+        The command finds the names, not the library."""
         trace = os.path.join(self.folder, what.replace(":", "-").replace("/", "-"))
         done = self.run_injected([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--real", "2ms",
                                   "--setting", "log_queries_min_query_duration_ns=0",
@@ -136,7 +136,7 @@ class Inject(Recording):
         return done, stored
 
     def run_extended(self, what):
-        """The same of a program with the extension."""
+        """Does the same for a program with the extension."""
         done = self.run_injected([PYTHON, "-c", EXTENDED, LIBRARY, tempfile.mktemp(dir=self.folder)], what, LIBRARY)
         return done, tuple(int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("stored"))
 
@@ -146,21 +146,21 @@ class Inject(Recording):
         self.assertEqual((done.returncode, stored[0]), (0, marked), done.stderr)
         self.assertGreater(stored[1], 0, done.stderr)
         with open(path, encoding="ascii") as file:
-            # A place of two processes is one.
+            # A place that two processes share counts once.
             places = sorted(set(tuple(line.split()) for line in file))
         self.named.update(((run, place), name) for place, name in
                           name_places([place for _, place in places], library).items())
-        # The hooks' calls are the program's own.
+        # The hooks' calls belong to the program.
         return [place for place in places if not self.named[run, place[1]].startswith("queryprof_") and
                 (not OWN or place[0] in MEMORY)], done.stdout
 
     def choose(self, rounds, functions, short):
-        """Those of this run. A round ends with function and place."""
+        """Selects the places of this run. A round ends with function and place."""
         seed, count = int(os.environ.get("QUERYPROF_TEST_SEED", "1")), len(rounds)
         if ONLY:
             rounds = [entry for entry in rounds if self.named[entry[0], entry[-1]].split()[0] == ONLY]
         elif not LONG:
-            # In turns, each of another function.
+            # Alternates between functions.
             random.Random(seed).shuffle(rounds)
             turns = collections.Counter()
             ordered = []
