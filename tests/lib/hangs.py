@@ -12,7 +12,7 @@ wait_and_close = subprocess.Popen.__exit__
 
 
 def end(process, kind, *exception):
-    """A failure inside of `with Popen(...)` would wait for a process that nobody ends any more."""
+    """Without this, a failure inside of `with Popen(...)` would wait for a process that nobody ends any more."""
     if kind:
         process.kill()
     wait_and_close(process, kind, *exception)
@@ -23,7 +23,8 @@ subprocess.Popen.__exit__ = end
 
 @contextlib.contextmanager
 def bounded(what, seconds=300):
-    """A read or wait that would otherwise hang the test when what it waits for never comes. Of the main thread."""
+    """Limits a read or wait that would otherwise hang the test if the expected event never comes. For the main
+    thread."""
     def fail(*_):
         raise AssertionError("never came: " + what)
 

@@ -19,7 +19,7 @@ def read():
 
 
 def errors(name, found):
-    """Sentences; `name` is a definition of the schema."""
+    """Error messages; `name` is a definition of the schema."""
     if not jsonschema:
         return []
     validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + name, "$defs": read()["$defs"]})

@@ -20,11 +20,11 @@ from hangs import bounded
 
 QUERYPROF = os.path.abspath(sys.argv.pop(1))
 LIBRARY = os.path.join(os.path.dirname(QUERYPROF), "libqueryprof.so")
-PYTHON = "/usr/bin/python3"  # Debian's own: others may have a SQLite of their own
+PYTHON = "/usr/bin/python3"  # Debian's own, because others may contain their own SQLite
 SKIPPED = 77
 IN_COVERAGE = "GCOV_ERROR_FILE" in os.environ  # tools/coverage sets it
 
-# A shell's background job has it ignored, and so would have the programs that are recorded.
+# A shell's background job ignores this signal, and recorded programs would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # About 50 ms of CPU time.
@@ -32,8 +32,9 @@ SLOW = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x 
         " SELECT sum(x) FROM c")
 ANSWER = str(250000 * 250001 // 2)
 
-# Programs that time their own statements: each is run with a clock around it, and printed are how many there were, and
-# how long they took together in ns. A table of 120,000 rows, so that the long one is SQLite's nearly all; %d: the run's number.
+# Programs that time their own statements with a clock around each run. They print the number of runs and their total
+# time in ns. The table has 120,000 rows, so that nearly all of the long statement's time belongs to SQLite. %d: the
+# run's number.
 TIMED_TABLE = ("CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 120000)"
                " SELECT i, i AS k FROM n")
 TIMED_SHORT, TIMED_LONG = "SELECT max(i) FROM t WHERE rowid = %d", "SELECT count(*) FROM t WHERE k %% 7 = %d"
@@ -42,7 +43,7 @@ TICK_NS = time.clock_getres(6) * 1e9  # CLOCK_MONOTONIC_COARSE
 
 
 def state(pid):
-    """The state that ps shows; "" when there is no such process."""
+    """The state that ps shows, or "" if there is no such process."""
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0]
@@ -51,14 +52,14 @@ def state(pid):
 
 
 def stolen_ticks():
-    """What a hypervisor has taken from all processors. It is in no thread's CPU time and in no run queue's, but it is
-    part of what passes on a clock."""
+    """The time that a hypervisor took from all processors. No thread's CPU time and no run queue contains it, but wall
+    time does."""
     with open("/proc/stat", encoding="ascii") as file:
         return int(file.readline().split()[8])
 
 
 def stolen_ns(ticks):
-    """At most, of so many ticks: each processor has its own, of 10 ms."""
+    """The most time that these ticks may be. Each processor rounds to its own tick of 10 ms."""
     return (ticks + os.cpu_count()) * 10**9 // os.sysconf("SC_CLK_TCK") if ticks else 0
 
 
@@ -73,7 +74,7 @@ def content(folder):
 
 
 def wait_until(condition, what, seconds=300):
-    """Waits for a condition, not for a time."""
+    """Waits for a condition, not for a fixed time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
@@ -89,13 +90,13 @@ def read_line(file, what):
         return file.readline()
 
 
-# How many samples a query has is expected here: without the budget, which takes fewer of a short query
-# when the process has just begun to store (4 times fewer, once, in a daemon's first query).
+# Without the budget, because tests expect a number of samples. The budget takes fewer samples of a short query when the
+# process has just begun to store (once, 4 times fewer in a daemon's first query).
 OPTIONS = ("--cpu", "1ms", "--real", "1ms", "--setting", "query_profiler_max_overhead_percent=0")
 
 
 class Recording(unittest.TestCase):
-    # To look names up takes longer than most of the programs: a test that needs them requests it.
+    # Finding names takes longer than most of the programs, so a test that needs names requests them.
     names = ("--no-symbols",)
 
     def setUp(self):
@@ -129,12 +130,12 @@ class Recording(unittest.TestCase):
             db.close()
 
     def has_views(self):
-        """While it is recorded: the file comes before what is in it."""
+        """False at the beginning of a recording, because the file exists before its content."""
         return os.path.exists(self.trace) and self.rows("SELECT 1 FROM sqlite_master WHERE name = 'query_log'") != []
 
     def queries(self):
-        """Text, samples on the CPU's clock and on the real one, process of each query.
-        The end of a connection is one, too, when the machine is busy: not here."""
+        """Text, samples of CPU and wall time, and process of each query. On a busy machine the end of a connection is a
+        query, too; it is left out here."""
         return self.rows("""SELECT query,
             (SELECT count(*) FROM trace_log AS t WHERE t.query_id = q.query_id AND trace_type = 'CPU'),
             (SELECT count(*) FROM trace_log AS t WHERE t.query_id = q.query_id AND trace_type = 'Real'),
@@ -142,9 +143,9 @@ class Recording(unittest.TestCase):
             FROM query_log AS q WHERE query <> 'sqlite3_close()' ORDER BY query_start_time_microseconds""")
 
     def told_and_seen(self, name, program, *command):
-        """Records the command with the program, in a file of that name, as its last argument. What the program prints of
-        each query's call, as JSON, and what is stored of it: [file, line, function] of each frame, newest first. Queries
-        are told apart by the text that they have in quotes."""
+        """Records the command with the program, in a file of that name, as its last argument. Returns the frames of
+        each query's call that the program prints as JSON, and the stored ones: [file, line, function] of each frame,
+        newest first. The quoted text in a query identifies it."""
         if os.path.exists(self.trace):
             os.unlink(self.trace)
         done = self.record(*command, self.file(name, program))
@@ -156,7 +157,7 @@ class Recording(unittest.TestCase):
         return json.loads(done.stdout), seen
 
     def describe(self, text):
-        """All that is known of the text's runs, for a message."""
+        """Everything known about the text's runs, for a message."""
         db = sqlite3.connect(self.trace)
         try:
             db.row_factory = sqlite3.Row
@@ -166,11 +167,11 @@ class Recording(unittest.TestCase):
             db.close()
 
     def were_at_ticks(self, text):
-        """Of each run, whether a tick must have come in one of its thread's turns.
+        """For each run, whether a tick must have hit one of its thread's turns.
 
-        The kernel expires CPU timers at its ticks, of which SLOW has a dozen. None hits a thread whose turns all
-        end before the next one: each of its turns is then shorter than a tick. That happens where a thread
-        of another program wakes on the same processor a moment before each tick, as a timer of 1 ms does."""
+        The kernel expires CPU timers at its ticks; SLOW lasts for a dozen. If all of a thread's turns end before the next tick,
+        each is shorter than a tick, and no tick hits the thread. This happens if a thread of another program wakes on the same
+        processor just before each tick, for example by a timer of 1 ms."""
         used = self.rows("SELECT cpu_time_ns, voluntary_switches + involuntary_switches FROM query_log WHERE query = ?"
                          " ORDER BY query_start_time_microseconds", text)
         return [cpu_ns >= (switches + 2) * TICK_NS for cpu_ns, switches in used]
@@ -185,15 +186,15 @@ class Recording(unittest.TestCase):
         return found
 
     def expect_own_times(self, output):
-        """All runs of TIMED_SHORT and TIMED_LONG are counted, no time is longer than the program's own clock has it,
-        and most of the long statement's time is SQLite's."""
+        """All runs of TIMED_SHORT and TIMED_LONG are counted, no time is longer than by the program's own clock, and
+        most of the long statement's time belongs to SQLite."""
         own = [tuple(map(int, line.split())) for line in output.splitlines()]
         shown = json.loads(subprocess.run([QUERYPROF, "queries", self.trace, "--format", "json"],
                                           capture_output=True, text=True, timeout=300, check=True).stdout)
         rows = [next(row for row in shown if row["query"].startswith(text[:13])) for text in (TIMED_SHORT, TIMED_LONG)]
         self.assertEqual([row["runs"] for row in rows], [runs for runs, _ in own], self.seen)
         for row, (runs, ns) in zip(rows, own):
-            # Tcl's clock has microseconds.
+            # Tcl's clock has a resolution of microseconds.
             self.assertLessEqual(row["wall_ms"], ns / 1e6 * 1.005 + runs * 0.001, self.seen)
             self.assertLessEqual(row["cpu_ms"], row["wall_ms"] + 0.001, self.seen)
         self.assertGreater(rows[1]["wall_ms"], own[1][1] / 1e6 / 3, self.seen)

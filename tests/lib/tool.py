@@ -18,7 +18,7 @@ import trace_file
 QUERYPROF, SOURCE, FIXTURE = sys.argv[1:4]
 SCHEMA = os.path.join(SOURCE, "sql", "schema", "store_schema.sql")
 BUILD_ID = "a1b2c3d4e5f60718"
-# The command is, and programs are not.
+# The command has sanitizers; other programs do not.
 SANITIZED = bool(os.environ.get("ASAN_OPTIONS") or os.environ.get("TSAN_OPTIONS"))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace file whose content is known, made from the store's own schema.
+"""A trace file with known content, made from the store's own schema.
 
-Two runs of one statement, a query that failed, one that has samples but has not
-finished; stacks in the functions of the symbol tests' fixture."""
+Two runs of one statement, a query that failed, and a query with samples that has not finished; stacks in the functions of
+the symbol tests' fixture."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def symbols(library):
 
 
 def version(schema):
-    """That the schema is of: a file of an older one would be read through temporary views."""
+    """The schema's version. The command would read a file with an older version through temporary views."""
     header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "store", "file", "schema.h")
     with open(header, encoding="utf-8") as file:
         return int(re.search(r"STORE_SCHEMA_VERSION (\d+)", file.read())[1])
