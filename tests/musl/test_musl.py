@@ -17,13 +17,13 @@ SOURCE = os.path.abspath(sys.argv.pop(1))
 HERE = os.path.join(SOURCE, "tests/musl")
 CCACHE = [shutil.which("ccache")] if shutil.which("ccache") else []
 LOADER = b"/lib/ld-musl-"
-# Its specification of the link lacks the table for the unwinder, which the compilers of distributions make.
+# musl-gcc's link specification lacks the unwinder's table, which the compilers of distributions add.
 FLAGS = ["-O1", "-g", "-fPIC", "-Wl,--eh-frame-hdr"]
 LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT count(*) FROM c"
 
 
 def compile_all(folder):
-    """Each file's name is what a test calls."""
+    """Compiles the programs. The tests use the files' names."""
     done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/sources")],
                           stdout=subprocess.PIPE, text=True, check=True)
     sqlite = os.path.join(done.stdout.strip(), "node_modules/better-sqlite3/deps/sqlite3")
@@ -32,7 +32,7 @@ def compile_all(folder):
         subprocess.run([*CCACHE, "musl-gcc", *FLAGS, "-I", sqlite, "-o", os.path.join(folder, output), *arguments],
                        check=True, cwd=folder)
 
-    # The folder's name would be part of what ccache compares.
+    # The folder's name would change ccache's key.
     musl("sqlite3.o", "-g0", "-DHAVE_USLEEP=1", "-c", os.path.join(sqlite, "sqlite3.c"))
     musl("libsqlite3.so", "-shared", "-Wl,-soname,libsqlite3.so", "sqlite3.o")
     host, shared = os.path.join(HERE, "host.c"), ("-L.", "-lsqlite3", "-Wl,-rpath," + folder)
@@ -70,8 +70,8 @@ class Musl(Recording):
                 self.assertIn(LOADER, file.read(), name)
 
     def expect_stacks(self):
-        """Most samples are in SQLite's code, and have the way from main(). musl's own functions have no unwind
-        information."""
+        """At least a third of the stacks contain SQLite's code and its callers up to main(). musl's own functions have
+        no unwind information."""
         stacks = [json.loads(symbols) for symbols, in self.rows(
             "SELECT symbols FROM trace_log WHERE trace_type = 'CPU' AND query_id <> ''")]
         whole = [stack for stack in stacks if {"main", "run", "sqlite3_step"} <= set(stack)]
@@ -105,7 +105,7 @@ class Musl(Recording):
         self.assertGreater(len(known), len(opcodes) / 3, self.seen)
 
     def test_sleep_is_a_wait(self):
-        """The signals of queryprof neither shorten it nor end it."""
+        """queryprof's signals neither shorten nor end the sleep."""
         self.recorded(self.at("host"), ":memory:", "SELECT nap(300), nap(200)", output="0|0\n")
         (duration, waited), = self.rows("SELECT query_duration_ns, (SELECT sum(value) FROM trace_log AS t"
                                         " WHERE t.query_id = q.query_id AND trace_type = 'OffCPU')"
@@ -136,7 +136,7 @@ class Musl(Recording):
         self.assertIn("SELECT nap(300), finish('kill')", [query[0] for query in self.queries()], self.seen)
 
     def test_mixed_trees(self):
-        """Every program of these is recorded, however they start each other."""
+        """All of these programs are recorded, whichever starts the other."""
         host, shell = [self.at("host"), ":memory:", SLOW], ["sqlite3", "-init", "/dev/null", ":memory:", SLOW]
         musl, glibc = self.at("runner"), self.at("runner_of_glibc")
         for way in [musl], [glibc], [musl, glibc], [glibc, musl], [musl, musl, glibc], [glibc, musl, glibc, musl]:
@@ -159,7 +159,7 @@ class Musl(Recording):
         self.assertIn("%s is statically linked, so nothing can be preloaded" % self.at("static"), done.stderr)
 
     def test_no_library_for_musl(self):
-        """A build without musl-gcc: the program runs as it does alone, and is named."""
+        """In a build without musl-gcc, the program runs as it does alone, and the command names it."""
         command = self.at("queryprof")
         folder = os.path.dirname(QUERYPROF)
         for path in [QUERYPROF, *glob.glob(os.path.join(folder, "libqueryprof*.so"))]:
