@@ -37,7 +37,7 @@ WAITS = "lock_wait_ns + io_read_ns + io_write_ns + io_sync_ns + mutex_wait_ns + 
 
 class Outside(Recording):
     def program(self, *what, options=OPTIONS):
-        """What the program prints, by name."""
+        """The program's output, by name."""
         ticks = stolen_ticks()
         done = self.record(PROGRAM, self.folder, *what, options=options)
         self.stolen_ns = stolen_ns(stolen_ticks() - ticks)
@@ -48,7 +48,7 @@ class Outside(Recording):
         return self.rows("SELECT coalesce(sum(%s), 0) FROM %s WHERE %s" % (what, of, where))[0][0]
 
     def assert_close(self, sampled, exact, stretches, percent=1):
-        """A stretch of time is hit by a tick more or less, or not; and 1 %."""
+        """Each stretch of time may get one tick more or less. In addition, 1 % is allowed."""
         error = 4 * (TICK_NS + 1e6) * (stretches / 4 + 1) ** 0.5 + exact * percent / 100
         self.assertLess(abs(sampled - exact), error, (sampled, exact, self.seen))
 
@@ -57,7 +57,7 @@ class Outside(Recording):
                               env=dict(os.environ, COLUMNS="200")).stdout
 
     def share_on_stack(self, function, where):
-        """The share of the samples with the function on their stacks."""
+        """The share of samples whose stacks contain the function."""
         found, = self.rows("SELECT total(value) FILTER (WHERE stack_id IN (SELECT stack_id FROM stack_frames WHERE function = ?)) / total(value)"
                            " FROM trace_log WHERE " + where, function)
         return found[0]
@@ -67,7 +67,7 @@ class Rows(Outside):
     names = ()
 
     def test_formatter(self):
-        """The time between rows has the rows' query, and is none of its CPU time."""
+        """The time between rows belongs to the rows' query, but not to its CPU time."""
         told = self.program("rows")
         (text, cpu_ns, execution_ns, duration_ns), = self.rows(
             "SELECT query, cpu_time_ns, execution_time_ns, query_duration_ns FROM query_log WHERE query_id IN"
@@ -79,18 +79,18 @@ class Rows(Outside):
         self.assert_close(sampled, told["cpu"] - cpu_ns, 1)
         self.assertGreater(self.share_on_stack("format_row", "outside = 'rows'"), 0.9)
         self.assertRegex(self.said("report"), r"\nbetween rows .* on CPU +format_row +program\.c:\d+ *\n")
-        # As before: the query's samples are those inside.
+        # The query's own samples are still only the samples inside.
         self.assertLess(self.sum("value", "trace_type = 'CPU'"), told["cpu"] / 2)
         self.assertEqual(self.rows("SELECT DISTINCT outside FROM trace_log WHERE trace_type NOT LIKE 'Program%'"),
                          [("",)] if self.sum("1", "trace_type NOT LIKE 'Program%'") else [])
 
     def test_property(self):
-        """Between the rows of the outer query, whichever statements run there."""
+        """The time between the outer query's rows belongs to that query, whichever statements run there."""
         told = self.program("property")
         cpu_ns = self.sum("cpu_time_ns", of="statement_stats", where="query LIKE 'SELECT %'")
         sampled = self.sum("value", "trace_type = 'ProgramCPU'")
         self.assert_close(sampled, told["cpu"] - cpu_ns, 1000)
-        # The inner one is open itself from its step to its reset.
+        # The inner query itself is open from its step to its reset.
         outer = self.sum("value", "outside = 'rows' AND query_id = (SELECT query_id FROM query_log WHERE query LIKE 'SELECT author%')")
         self.assertGreater(outer, 0.95 * sampled)
         self.assertGreater(self.share_on_stack("author_name", "trace_type = 'ProgramCPU'"), 0.8)
@@ -101,13 +101,13 @@ class Transactions(Outside):
     names = ()
 
     def test_lock(self):
-        """What a holder does between its statements: on the CPU, asleep, a child."""
+        """A holder's time between its statements: on the CPU, asleep, and waiting for a child."""
         told = self.program("lock")
         (number, duration_ns, idle_ns, cpu_ns, idle_cpu_ns, delay_ns), = self.rows(
             "SELECT transaction_number, duration_ns, idle_ns, cpu_time_ns, idle_cpu_time_ns, run_delay_ns FROM transaction_log"
             " WHERE first_query = 'BEGIN IMMEDIATE'")
         mine = "transaction_number = %d AND outside = 'transaction'" % number
-        # To a ms: the lock is not held yet when BEGIN begins, and the two read their clocks at other places.
+        # Within 1 ms: the lock is not held yet when BEGIN begins, and both read their clocks at different places.
         self.assertTrue(told["idle"] - 1e6 < idle_ns < duration_ns, (idle_ns, duration_ns, told))
         self.assertTrue(told["held"] - 1e6 < duration_ns < told["longest"] + 1e6, (duration_ns, told))
         self.assertLess(abs(idle_cpu_ns - told["report"]), 0.02 * told["report"] + TICK_NS)
@@ -128,9 +128,9 @@ class Transactions(Outside):
         self.assertGreater(holder["outside_ms"], 1e-6 * told["idle"] - 1)
         for what, function, ns in (("on CPU", "make_report", idle_cpu_ns), ("asleep", "sleep_a_while", waited["sleep"]),
                                    ("waiting for a process", "run_child", waited["process"])):
-            if ns > 0.02 * idle_ns:  # less than 1 % is not worth a word
+            if ns > 0.02 * idle_ns:  # less than 1 % is not mentioned
                 self.assertRegex(holder["doing"], r"\d (ms|s) %s in %s \(program\.c:\d+\)" % (what, function))
-        # A wait that ends late is part of both.
+        # A wait that ends late belongs to both.
         known = cpu_ns + sum(waited.values())
         self.assertLess(known, 1.01 * duration_ns + 2e6)
         self.assertGreater(known + delay_ns + self.stolen_ns, 0.99 * duration_ns - 2e6)
@@ -143,7 +143,7 @@ class Transactions(Outside):
 
 class Sums(Outside):
     def sums(self, threads):
-        """Of all transactions: CPU time and waits, inside and outside SQLite, and run queues are their duration."""
+        """For all transactions, CPU time and waits, inside and outside SQLite, plus run queues equal their duration."""
         told = self.program("threads", str(threads), options=(*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0"))
         number, duration_ns, cpu_ns, idle_cpu_ns, delay_ns = self.rows(
             "SELECT count(*), sum(duration_ns), sum(cpu_time_ns), sum(idle_cpu_time_ns), sum(run_delay_ns)"
@@ -152,12 +152,13 @@ class Sums(Outside):
         self.assertGreaterEqual(duration_ns, told["held"])
         own = "transaction_number IN (SELECT transaction_number FROM transaction_log WHERE first_query = 'BEGIN IMMEDIATE')"
         self.assert_close(self.sum("value", "trace_type = 'ProgramCPU' AND " + own), idle_cpu_ns, 4 * threads,
-                          # Far more threads than processors: samples say 1 to 3 % more than the clock. Why is not known.
+                          # With far more threads than processors, samples exceed the clock by 1 to 3 %. The cause is
+                          # not known.
                           4 if threads > 8 else 1)
         inside = self.sum("cpu_time_ns", "query LIKE 'INSERT%' OR query = 'COMMIT'", "query_log")
         self.assertLess(abs(cpu_ns - idle_cpu_ns - inside), cpu_ns / 100 + 4 * threads * 1e6)
         waited = self.sum("value", "trace_type = 'ProgramOffCPU' AND " + own)
-        # These run inside the transactions.
+        # These statements run inside the transactions.
         waited += self.sum(WAITS, "query LIKE 'INSERT%' OR query = 'COMMIT'", "query_log")
         error = 4 * 1e6 * (4 * threads) ** 0.5
         self.assertLess(cpu_ns + waited, 1.01 * duration_ns + error, self.seen)
@@ -184,14 +185,14 @@ class Bursts(Outside):
             self.assertGreaterEqual(program_ns, 39 * 2e6)
             self.assertEqual(execution_ns + program_ns, duration_ns)
         self.assertEqual(self.rows("SELECT statements, most_runs FROM bursts WHERE most = 'SELECT 2'"), [(1, 1)])
-        # A pause may come from other processes.
+        # Other processes may cause a pause.
         self.assertEqual(self.sum("statements", "most = 'SELECT 1'", "bursts"), 5)
         self.assertEqual(self.sum("statements", of="bursts"), self.sum("1", "parent_query_id = ''", "query_log"))
 
 
 class Waits(Outside):
     def test_none_is_cut_short(self):
-        """Neither in a transaction nor after it, with timers of both clocks at 1 ms."""
+        """With timers of both clocks at 1 ms, no wait is cut short, in a transaction or after it."""
         self.assertEqual(self.program("waits", options=(*OPTIONS, "--real", "1ms")), {"in_transaction": 0, "after_it": 0})
         self.assertGreater(self.sum("1", "trace_type = 'ProgramOffCPU' AND outside = 'transaction'"), 0)
         self.assertEqual(self.sum("1", "trace_type = 'Real' AND query_id = ''"), 0)
