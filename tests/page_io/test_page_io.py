@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pages and bytes by b-tree and statement (page_io), against a log of the calls themselves (log_calls.c), with the owners of pages
-as SQLite's dbstat has them afterwards.
+"""Pages and bytes by b-tree and statement (page_io), compared with a log of the calls (log_calls.c). SQLite's dbstat
+afterwards names the owners of the pages.
 
 usage: test_page_io.py QUERYPROF LOG_CALLS [unittest arguments]"""
 
@@ -11,13 +11,13 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 LOG_CALLS = os.path.abspath(sys.argv.pop(2))
-PRELOADED = os.environ.get("LD_PRELOAD", "").split()  # of a build with a sanitizer
+PRELOADED = os.environ.get("LD_PRELOAD", "").split()  # set in a build with a sanitizer
 from recording import *
 
 COUNTS = ("reads", "read_bytes", "wal_read_bytes", "writes", "wal_bytes", "database_bytes", "journal_bytes", "journal_read_bytes")
 
-# Runs each statement under a label of its own, and prints the labels' texts. Nothing that has a page frees it, so that the owners
-# afterwards are the owners of then; what `free` does comes last.
+# Runs each statement under its own label, and prints the labels' texts. No statement frees its pages, so the owners
+# afterwards are also the owners before. The statements in `free` come last.
 HOST = r"""
 import ctypes, json, os, random, sqlite3, sys
 mode, page_size, vacuum, free = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:]
@@ -94,7 +94,8 @@ with open("owners", "w") as file:
     json.dump([texts, owners], file)
 """
 
-# Calls SQLite's own methods for a file as a VFS or a codec above SQLite's would. Begins the program that defines `path`.
+# Calls SQLite's own methods for a file, like a VFS or a codec above SQLite's. The program, which defines `path`, begins
+# with it.
 METHODS = r"""
 import ctypes, sqlite3, sys
 path = sys.argv[1]
@@ -115,8 +116,8 @@ def methods(db):
 
 class PageIo(Recording):
     def calls(self):
-        """What the calls come to: {(database, statement's number, page or kind of file): counts}. What the first connection reads
-        while it is opened, the head of page 1, is not in it."""
+        """The sums of the calls: {(database, statement's number, page or kind of file): counts}. They leave out the
+        head of page 1, which the first connection reads while it is opened."""
         sums, frames = collections.defaultdict(collections.Counter), {}
         sizes = {}
         with open(os.path.join(self.folder, "calls"), encoding="utf-8") as file:
@@ -180,14 +181,14 @@ class PageIo(Recording):
                 name = {"journal": "journal", "wal header": "head"}.get(kind, btree)
                 by_btree[base, label, name if kind != "unknown" else None].update(count)
 
-        # Exactly, by file and statement.
+        # The sums by file and statement must be exact.
         for key in set(truth) | set(seen):
             expected = +truth[key]
             # A session begins after the connection has read for the first time, and a preparation is label 0.
             if key[1]:
                 self.assertEqual(+seen[key], expected, (key, texts[key[1] - 1], self.seen))
         self.assertTrue(any(key[1] and count["reads"] for key, count in seen.items()))
-        # By b-tree, never more than there was; what lacks is unknown.
+        # The sums by b-tree must not be larger than the true ones; the rest is unknown.
         if free:
             self.assertLess(unknown, 0.02 * whole, self.seen)
             return
@@ -224,8 +225,8 @@ class PageIo(Recording):
                        "DROP TABLE words", "CREATE TABLE made AS SELECT * FROM asset")
 
     def test_tables_made_and_filled_in_one_transaction(self):
-        """Most pages are written before any page leads to them, and page 1, which has the names, is written last. There are more writes
-        than events are kept singly."""
+        """Most pages are written before any page leads to them, and page 1, which contains the names, is written last.
+        There are more writes than single events are kept."""
         for mode in ("WAL", "DELETE"):
             path = os.path.join(self.folder, mode + "made.db")
             done = self.record(PYTHON, "-c", """
@@ -247,13 +248,13 @@ print(json.dumps(db.execute("SELECT name, count(*) FROM dbstat GROUP BY name").f
             unknown = sum(row[4] for row in rows if row[1] == "unknown")
             self.assertGreater(sum(writes.values()), 9000, (mode, rows))
             self.assertLess(unknown, 0.02 * sum(row[4] for row in rows), (mode, rows))
-            # Each page was written, and none of them was written for the first time twice.
+            # Each page was written, and no page was written for the first time twice.
             for name in ("t", "i"):
                 self.assertLessEqual(first[name], pages[name], (mode, rows))
                 self.assertGreaterEqual(first[name], 0.97 * pages[name], (mode, rows))
 
     def test_destination_of_a_backup(self):
-        """It runs no statement."""
+        """The destination of a backup runs no statement."""
         self.record(PYTHON, "-c", """
 import sqlite3, sys
 source = sqlite3.connect(sys.argv[1] + "/source.db", isolation_level=None)
@@ -269,7 +270,7 @@ source.backup(sqlite3.connect(sys.argv[1] + "/copy.db"))
         return done
 
     def test_page_1_that_becomes_nonsense(self):
-        """As when a key is given to a database that has a pointer map: its pages are not known any more."""
+        """This happens if a key is set on a database that has a pointer map. Its pages are unknown afterwards."""
         self.run_methods("""
 db = connect()
 db.executescript("PRAGMA auto_vacuum=FULL; CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(30000))")
@@ -283,7 +284,7 @@ unlock(0)
         self.assertEqual(self.rows("SELECT sum(writes) FROM page_io WHERE normalized_query_hash = 0"), [(4,)], self.seen)
 
     def test_beginning_of_an_overflow_page(self):
-        """SQLite may read it alone, with a power of two of bytes: the page is the same one."""
+        """SQLite may read only the beginning, a power of two of bytes. It counts for the same page."""
         self.run_methods("""
 db = connect()
 db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, x); CREATE TABLE u(y)")
@@ -304,7 +305,7 @@ for page in pages[:100]:
         self.assertEqual({row[:2] for row in rows}, {("t", "overflow")}, (rows, self.seen))
 
     def test_schema_that_another_process_changes(self):
-        """Its table is known when the connection has read page 1 again."""
+        """The new table is known after the connection has read page 1 again."""
         self.run_methods("""
 import subprocess
 db = connect()
@@ -319,7 +320,7 @@ for i in range(3):
         self.assertGreater(dict(rows).get("later", 0), 0.9 * sum(row[1] for row in rows), (rows, self.seen))
 
     def test_flush_between_reads(self):
-        """Each b-tree's reads are its own, though its sum has another place after the sums were written."""
+        """Each b-tree keeps its own reads, although its sum has another place after a flush."""
         self.run_methods("""
 import random, time
 db, tables = connect(), list(range(150))
@@ -340,13 +341,13 @@ for order in (tables, tables[::-1], tables):
 """)
         rows = self.rows("SELECT btree, sum(reads) FROM page_io JOIN statement_stats USING (normalized_query_hash) WHERE query LIKE 'SELECT sum%' AND kind = 'table' GROUP BY 1")
         self.assertEqual(len(rows), 150, rows)
-        # The same for each, but for pages that the cache has still.
+        # All have the same number, except for pages that are still in the cache.
         reads = [row[1] for row in rows]
         self.assertGreater(min(reads), 6 * 20 - 10, rows)
         self.assertLessEqual(max(reads), 6 * 21, rows)
 
     def test_function_of_a_host_that_opens_files(self):
-        """What the host has set after queryprof remains when another connection is met."""
+        """A function that the host has set after queryprof remains when queryprof finds another connection."""
         self.run_methods("""
 db, seen = connect(), []
 db.execute("SELECT 1").fetchall()
@@ -365,8 +366,8 @@ for i in range(2):
 """)
 
     def test_shared_cache(self):
-        """Threads that share the caches of two databases, of which each connection has another one attached: no call of ours waits for
-        a mutex of a cache."""
+        """Threads share the caches of two databases, and each connection attaches the other database. No call by the
+        library may wait for a cache's mutex."""
         done = self.record(PYTHON, "-c", """
 import sqlite3, sys, threading
 for mode in ("delete", "wal"):
@@ -396,7 +397,7 @@ for mode in ("delete", "wal"):
         self.assertEqual(self.rows("SELECT count(DISTINCT database) FROM page_io WHERE wal_bytes + database_bytes > 0")[0][0], 4)
 
     def test_index_on_the_heap(self):
-        """With locking_mode=EXCLUSIVE there is no file -shm, and none is made."""
+        """With locking_mode=EXCLUSIVE SQLite makes no -shm file, and neither does the library."""
         done = self.record(PYTHON, "-c", """
 import os, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -406,7 +407,7 @@ db.execute("COMMIT")
 print(db.execute("SELECT count(*) FROM t").fetchall(), os.path.exists(sys.argv[1] + "-shm"))
 """, os.path.join(self.folder, "heap.db"))
         self.assertEqual(done.stdout, "[(200,)] False\n", self.seen)
-        # The SELECT has read what the INSERTs have written.
+        # The SELECT has read the INSERTs' writes.
         self.assertGreater(self.rows("SELECT sum(wal_read_bytes) FROM page_io JOIN statement_stats USING (normalized_query_hash) WHERE query LIKE 'SELECT%'")[0][0], 0)
 
 
