@@ -31,7 +31,7 @@ def fill(db, chance):
     db.executemany("INSERT INTO wide VALUES (?, ?)",
                    ((2**i if i < 60 else i + 2**62, chance.randbytes(chance.choice((1, 100, 480, 500, 1000, 4000, 70000, 200000))))
                     for i in range(80)))
-    # Each length about those at which a payload needs an overflow page, in a table and in an index.
+    # All lengths around the ones at which a payload needs an overflow page, in a table and in an index.
     db.executemany("INSERT INTO lengths VALUES (?)",
                    ((chance.randbytes(length),) for length in (*range(70, 1020), *range(4020, 4070), *range(16390, 16430), *range(65470, 65510))))
     db.executemany("INSERT INTO texts VALUES (?)", ((" ".join("w%d" % chance.randrange(500) for _ in range(30)),) for _ in range(200)))
@@ -44,7 +44,7 @@ def fill(db, chance):
 
 
 def make(folder, **pragmas):
-    """Its path, and the connection that made it."""
+    """Returns the path, and the connection that made the database."""
     path = os.path.join(folder, "%s.db" % "-".join(map(str, pragmas.values())))
     db = sqlite3.connect(path)
     for name, value in pragmas.items():

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of databases of many kinds, as sqlite/pages/btree_page.h reads them, against SQLite's own dbstat and
-sqlite_schema; the pointer map and the freelist, which dbstat leaves out, against the rest of the file: each page
-has one use, and the map's entries name the parents that the walk found.
+"""Compares the pages of databases of many kinds, as sqlite/pages/btree_page.h reads them, with SQLite's own dbstat and
+sqlite_schema. Compares the pointer map and the freelist, which dbstat leaves out, with the rest of the file: each page has
+one use, and the map's entries name the parents that the walk found.
 
 usage: test_format.py READ_PAGES"""
 
@@ -60,12 +60,12 @@ class Pages(unittest.TestCase):
                 continue
             found = schema[name]
             self.assertEqual(found[:4], (TYPES[kind], table, root or 0, 1), name)
-            # The text may be continued on an overflow page.
+            # The text may continue on an overflow page.
             self.assertIn(found[4], (len((sql or "").encode(encoded)), 0), name)
         roots = {1: "sqlite_schema", **{row[2]: name for name, row in schema.items() if row[2]}}
         stored = {page: (kind, name, cells, payload) for name, page, kind, cells, payload in db.execute(
             "SELECT name, pageno, pagetype, ncell, payload FROM dbstat")}
-        # A long row of the schema is continued on another page before its root page, as it may be: not of 64 KB.
+        # A long row of the schema may continue on another page before its root page, but not with pages of 64 KB.
         lost = {page for page, row in stored.items() if row[1] == LONG and LONG not in roots.values()}
         if size in (512, 65536):
             self.assertEqual(len(lost), size == 512)
@@ -132,9 +132,10 @@ class Pages(unittest.TestCase):
         header, *frames = [line.split() for line in read(path + "-wal", "--wal")]
         self.assertEqual(header, ["wal", "2048"])
         total = str(db.execute("PRAGMA page_count").fetchone()[0])
-        # CREATE TABLE writes pages 1 and 2, INSERT page 2; the last frame of a commit has the size of the database.
+        # CREATE TABLE writes pages 1 and 2, INSERT page 2. The last frame of a commit contains the size of the
+        # database.
         self.assertEqual(frames, [["frame", "1", "0", "1"], ["frame", "2", total, "1"], ["frame", "2", total, "1"]])
-        # After a checkpoint the WAL begins again: the frames that are left have the salts of before.
+        # After a checkpoint the WAL begins again. The remaining frames have the earlier salts.
         db.execute("PRAGMA wal_checkpoint")
         db.execute("INSERT INTO t VALUES (2)")
         self.assertEqual([line.split()[3] for line in read(path + "-wal", "--wal")[1:]], ["1", "0", "0"])

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof pages on a program with three indexes: on random values, on rising ones, and one that nothing reads. What it says
-of each against the frames of the WAL, whose owners dbstat tells afterwards.
+"""queryprof pages on a program with three indexes: one on random values, one on rising values, and one that no statement
+reads. Compares its output with the frames of the WAL, whose owners dbstat names afterwards.
 
 usage: test_pages.py QUERYPROF [unittest arguments]"""
 
@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# The connection of the test keeps the WAL when the program closes its own.
+# The test's connection keeps the WAL when the program closes its own.
 PROGRAM = r"""
 import random, sqlite3, sys
 random.seed(20220930)
@@ -38,7 +38,7 @@ for i in range(200):
 
 
 def frames(path):
-    """How often each page is in the WAL."""
+    """The number of each page's frames in the WAL."""
     with open(path, "rb") as file:
         header = file.read(32)
         size, = struct.unpack_from(">I", header, 8)
@@ -79,7 +79,7 @@ class Pages(Recording):
         rows = {row["btree"] or row["kind"]: row for row in self.json("--by", "btree") if row["database"] == self.path}
         total = sum(counts.values()) * (size + 24)
 
-        # Each frame counts once, for its owner, as far as the owner is known.
+        # Each frame counts once, for its owner, if the owner is known.
         megabyte = (size + 24) / 1e6
         seen = sum(row["wal_mb"] for row in rows.values())
         self.assertAlmostEqual(seen, total / 1e6, delta=0.002 + 0.0005 * len(rows), msg=rows)  # each is rounded
@@ -101,8 +101,8 @@ class Pages(Recording):
         first = self.json("--by", "index")[0]
         self.assertEqual((first["index"], first["table"], first["is_read"]), ("i_amount", "asset", "no"))
 
-        # The statements' bytes are those of the b-trees. What was written when the transaction ended counts for the COMMIT,
-        # or for the statements in it.
+        # The statements and the b-trees have the same bytes. Bytes written at the transaction's end count for the
+        # COMMIT, or for its statements.
         statements = self.json("--by", "statement", "--limit", "100")
         self.assertAlmostEqual(sum(row["wal_mb"] for row in statements), seen, delta=0.001 * (len(rows) + len(statements)))
         self.assertEqual(sum(row["run_written_bytes"] or 0 for row in statements if row["query"].startswith("SELECT")), 0)
@@ -120,11 +120,11 @@ class Pages(Recording):
         titles = [one["title"] for one in json.loads(done.stdout) if one["finding"] == "index_writes"]
         self.assertEqual(len(titles), 1, done.stdout)
         self.assertIn("index i_amount of asset", titles[0])
-        # No byte counts twice in the map: each b-tree has a line.
+        # No byte counts twice in the map, because each b-tree has its own line.
         self.assertRegex(text, r"B-trees over time: \d+ s; a full block is \d+\.\d+ MB index i_\w+ of asset [▁▂▃▄▅▆▇█ ]+")
 
     def test_table(self):
-        """A part of the rows has the shares that it has of all."""
+        """Selected rows keep the shares that they have among all rows."""
         whole = {row["btree"]: row for row in self.json("--by", "btree") if row["btree"]}
         part = self.json("--by", "btree", "--table", "I_AMOUNT")
         self.assertEqual(part, [whole["i_amount"]])
@@ -141,7 +141,7 @@ class Pages(Recording):
 
 class Databases(Recording):
     def test_names(self):
-        """Of two databases with the same tables, each line tells which one it is about."""
+        """If two databases have the same tables, each line names its database."""
         done = self.record(PYTHON, "-c", """
 import sqlite3, sys
 for path in sys.argv[1:]:
@@ -158,7 +158,7 @@ for path in sys.argv[1:]:
         for name in "one.db", "two.db":
             self.assertIn("Index i of t in %s:" % name, text)
             self.assertRegex(text, r"B-trees over time:.* table t in %s [▁▂▃▄▅▆▇█]" % name)
-            self.assertIn("50 %% journal in %s" % name, text)  # of the INSERTs
+            self.assertIn("50 %% journal in %s" % name, text)  # written by the INSERTs
 
 
 if __name__ == "__main__":

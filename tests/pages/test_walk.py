@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof pages --walk: the owners that it gives to pages that a recording does not know, against dbstat.
+"""queryprof pages --walk: compares the owners of pages that a recording does not know with dbstat.
 
 usage: as lib/tool.py"""
 
@@ -22,7 +22,7 @@ COUNTS = ("reads", "read_bytes", "wal_read_bytes", "writes", "rewritten", "wal_b
 
 
 def make_trace(path, database, pages):
-    """A recording in which each of the pages was written once, and none has a known owner."""
+    """A recording in which each of the pages was written once, and no page has a known owner."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         with open(SCHEMA, encoding="utf-8") as file:
             db.executescript(file.read())
@@ -79,14 +79,14 @@ class Walk(Tool):
                     self.compare(path, db)
 
     def test_pages_in_the_wal(self):
-        """The connection stays open, so the file has only its first page and the WAL all others."""
+        """The connection stays open, so the file contains only its first page, and the WAL all others."""
         path, db = databases.make(self.folder, page_size=4096, journal_mode="WAL", wal_autocheckpoint=0)
         with contextlib.closing(db):
             self.assertLess(os.path.getsize(path), 100000)
             self.compare(path, db)
 
     def test_locks(self):
-        """It waits for no lock and takes none."""
+        """The walk neither waits for a lock nor takes one."""
         path, db = databases.make(self.folder, page_size=2048)
         with contextlib.closing(db):
             db.execute("BEGIN EXCLUSIVE")
@@ -94,7 +94,7 @@ class Walk(Tool):
             self.assertEqual(list(rows), ["plain"])
 
     def test_damaged(self):
-        """Of pages with wrong bytes it may know less. It ends, and says nothing of pages that are not there."""
+        """The walk may know fewer owners of damaged pages. It ends, and does not report pages that do not exist."""
         chance = random.Random(databases.SEED)
         path, db = databases.make(self.folder, page_size=512, application_id=1)
         db.close()
@@ -111,13 +111,13 @@ class Walk(Tool):
             self.assertGreaterEqual(rows["unknown"]["writes"], 1)
 
     def test_bound(self):
-        """A tree of a gigabyte: not all of it is read."""
+        """The walk does not read all of a tree of a gigabyte."""
         path, db = databases.make(self.folder, page_size=4096, user_version=7)
         with contextlib.closing(db):
             root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'plain'").fetchone()
         children = 400
         with open(path, "r+b") as file:
-            first = 10000 # of its pages, after those of the database
+            first = 10000 # the first of its pages, after the database's own
 
             def interior(page, below):
                 cells = b"".join(below.to_bytes(4, "big") + bytes((index // 128 + 128, index % 128)) for index, below in enumerate(below))
