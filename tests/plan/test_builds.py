@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The opcode that the handler finds against the truth: libraries of one version of SQLite, by several
-compilers, say which opcode they execute (truth.c). A sample between two opcodes counts for neither. What
-says so changes the code that compilers make; of libraries as they are it is looked at how often an opcode
-is found.
+"""Compares the opcode that the handler finds with the truth. Several compilers build libraries of one version of SQLite that
+report the opcode they execute (truth.c). A sample between two opcodes counts for neither. The report changes the code that
+compilers generate; unchanged libraries only show how often the handler finds an opcode.
 
 usage: test_builds.py TRUTH SOURCE_DIR VERSION [--aarch64 RUN]
 
---aarch64: cross compilers, and the program RUN starts TRUTH, which is of a build for aarch64.
-"""
+--aarch64: uses cross compilers, and the program RUN to start TRUTH, which comes from a build for aarch64."""
 
 import os
 import re
@@ -33,7 +31,7 @@ OPTIONS = ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -flto"]
 LTO = {"clang": "-fuse-ld=lld"}
 CROSS = {"gcc": ["aarch64-linux-gnu-gcc"], "clang": ["clang", "--target=aarch64-linux-gnu", "-fuse-ld=lld"]}
 BUILDS = [(compiler, options) for compiler in ("gcc", "clang") for options in OPTIONS]
-# The table of its jump by opcodes is named in front of the loop.
+# These builds compute the address of their jump table before the loop.
 PLAIN_BUILDS = {"3.37.0": ("clang", "-O2"), "3.53.2": ("gcc", "-O3")}
 PACKAGES = {"3.31.1": "better-sqlite3-of-2020", "3.37.0": "better-sqlite3-of-2021", "3.53.2": "better-sqlite3"}
 
@@ -47,7 +45,7 @@ def debians(folder):
 
 
 def packages(folder, name):
-    """None: it cannot be had here."""
+    """Returns None if the package is not available here."""
     done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/sources")],
                           stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:

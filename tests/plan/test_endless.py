@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that fail or do not end: their statement has a plan and the time that has passed, and is listed first, in a
-growing file and in that of a killed program.
+"""Runs that fail or do not end: their statement has a plan and its time so far, and is listed first, in a growing file and in
+the file of a killed program.
 
-usage: test_endless.py QUERYPROF
-"""
+usage: test_endless.py QUERYPROF"""
 
 import json
 import os
@@ -61,7 +60,7 @@ class Endless(unittest.TestCase):
         return done.stdout
 
     def wait_for_samples(self):
-        """Until the file has half a second of the run that does not end, more of it than of all other runs, and samples."""
+        """Waits until the file has half a second of the endless run, more than of all other runs, and samples."""
         end = time.monotonic() + SECONDS_MAX
         while True:
             self.assertLess(time.monotonic(), end)

@@ -3,8 +3,7 @@
 """The reason why a statement has no plan is in the trace file, in `plan`, in `report` and in the last lines of
 `record`.
 
-usage: test_missing.py QUERYPROF
-"""
+usage: test_missing.py QUERYPROF"""
 
 import os
 import sqlite3
@@ -15,7 +14,7 @@ import unittest
 
 COMMAND = os.path.abspath(sys.argv.pop(1))
 
-# A third of a second of work, whatever the machine: samples come at its ticks.
+# A third of a second of work on any machine, because samples come at its ticks.
 PROGRAM = """
 import sqlite3, time
 db = sqlite3.connect(":memory:", isolation_level=None)
@@ -66,7 +65,8 @@ class Missing(unittest.TestCase):
                 self.check(reason, self.record("/usr/bin/python3", "-c", PROGRAM.format(setting=setting)))
 
     def test_interrupted_by_the_handler(self):
-        """The handler is the reason, before the error that it made: without the error there would be no plan, either."""
+        """The handler takes precedence over the error that it caused, because there would be no plan without the error,
+        either."""
         setting = """
 stop = time.thread_time() + 0.3
 db.set_progress_handler(lambda: time.thread_time() > stop, 1000)
@@ -86,7 +86,7 @@ db.set_progress_handler(None, 0)
         self.assertNotIn("plans:", said)
 
     def test_callback_that_goes(self):
-        # A plan that could not be read is read with a later run.
+        # The library reads a plan again with a later run if it could not read it.
         setting = "for callback in (lambda *_: 0), None:\n    db.set_authorizer(callback)\n" + "".join(
             "    " + line + "\n" for line in PROGRAM[PROGRAM.index("end ="):].splitlines())
         said = self.record("/usr/bin/python3", "-c", PROGRAM.format(setting=setting))

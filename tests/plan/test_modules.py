@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of statements with virtual tables of the program: each is the one that SQLite made from the modules' answers,
-and the modules are asked and used exactly as without queryprof.
+"""Plans of statements with virtual tables of the program. Each plan is the plan that SQLite made from the modules' answers,
+and the modules are queried and used exactly as without queryprof.
 
-usage: test_modules.py QUERYPROF HOST MODULE_LIBRARY
-"""
+usage: test_modules.py QUERYPROF HOST MODULE_LIBRARY"""
 
 import os
 import sqlite3
@@ -39,7 +38,8 @@ for sql in ("SELECT count(*) FROM p WHERE id IN (SELECT ROWID FROM SpatialIndex 
 """
 
 PLANS_LEAST = 10
-# Reading plans is limited to 5 ms and one per cent of the time, which a busy machine may use up at once: the host runs again.
+# Reading plans may take 5 ms and one per cent of the time. A busy machine may use that up immediately, so the host runs
+# again.
 TRIES = 10
 
 
@@ -50,7 +50,7 @@ class Modules(unittest.TestCase):
         self.trace = os.path.join(self.folder.name, "trace")
 
     def run_both(self, *arguments):
-        """What the host prints alone, which it prints recorded, too."""
+        """The host prints the same alone and recorded. Returns its output."""
         alone = subprocess.run([HOST, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
         recorded = subprocess.run([COMMAND, "record", "-o", self.trace, "--cpu", "1ms", "--", HOST, *arguments], check=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True).stdout
@@ -65,7 +65,7 @@ class Modules(unittest.TestCase):
             db.close()
 
     def check_plans(self):
-        """The host's plans; returns how many have tables of modules, and their names."""
+        """Checks the host's plans. Returns the number of plans with tables of modules, and the modules' names."""
         expected = {}
         for line in self.run_both("plans").splitlines():
             if line.startswith("plan\t"):
@@ -91,7 +91,7 @@ class Modules(unittest.TestCase):
         self.assertEqual(names, {"module finding", "module random"})
 
     def test_spatialite(self):
-        """An extension with a dozen modules, whose functions ask their own tables meanwhile."""
+        """An extension with a dozen modules, whose functions query their own tables meanwhile."""
         database = os.path.join(self.folder.name, "db")
         subprocess.run(["/usr/bin/python3", "-c", SPATIALITE + MAKE, database], check=True, stdout=subprocess.DEVNULL)
         plans = {}
@@ -112,7 +112,7 @@ class Modules(unittest.TestCase):
         self.run_both("memory")
 
     def test_unloaded_library(self):
-        """More often than there is room for modules."""
+        """Unloads the library more often than there is room for modules."""
         self.run_both("unload", MODULE)
 
     def test_unloaded_library_of_an_open_connection(self):

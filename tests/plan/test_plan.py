@@ -69,7 +69,7 @@ PLANNED = [
     " UNION ALL ".join("SELECT burn(%d)" % i for i in range(300)),
 ]
 
-# The trigger that fires, the statement, and the node that calls burn() and the one that it is in.
+# The trigger that fires, the statement, the node that calls burn(), and the node that contains it.
 TRIGGERS = [
     ("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT a FROM t WHERE burn(c); END",
      "INSERT INTO w VALUES (1, 2)", "SCAN t", "TRIGGER it"),
@@ -87,12 +87,12 @@ TRIGGERS = [
      "INSERT INTO w VALUES (1, 2)", "TRIGGER inner", "TRIGGER it"),
 ]
 
-# It reads a table of 300,000 rows: a third of a second, which no load hides from the timer.
+# Reads a table of 300,000 rows. That takes a third of a second, so the timer fires under any load.
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
 CALL_NS = 600_000  # of CPU time
-ENOUGH = 150  # calls: ticks enough for each statement's samples
+ENOUGH = 150  # calls: enough ticks for each statement's samples
 calls_left = 0
 calls_done = samples_before = 0
 
@@ -103,8 +103,8 @@ def spin(turns):
 
 
 def turns_of(ns):
-    """How many are ns of CPU time. The clock is not read again: a thread that reads its CPU clock all the time
-    gives its processor up between two ticks of the kernel, where others want it, and no timer sees it."""
+    """The number of turns that take `ns` of CPU time. The clock is not read again. On a busy machine, a thread that
+    reads its CPU clock all the time gives up its processor between two ticks, so no timer hits it."""
     turns, took = 10_000, 0
     while took < 10 * ns:
         turns *= 2
@@ -130,14 +130,14 @@ def take_metric(_context, metric):
 
 
 def count_samples():
-    """Without SQL, which would be at opcodes of its own."""
+    """Does not use SQL, which would have opcodes of its own."""
     ctypes.CDLL(LIBRARY + ".so").qp_metrics(take_metric, None)
     return samples
 
 
 def catch_up():
-    """A tick comes behind some seven calls. Where a thread of another program wakes right before each tick, as one with a
-    timer of 1 ms can for seconds, ticks hit that one and never this: more of the same, until some have."""
+    """A tick comes after about seven calls. If a thread of another program wakes just before each tick, for example for
+    seconds by a timer of 1 ms, ticks hit that thread and never this one. So this continues until some have hit."""
     for _ in range(200):
         if count_samples() - samples_before >= calls_done // 20:
             return
@@ -145,7 +145,7 @@ def catch_up():
 
 
 def burn(_value):
-    """Some CPU time, until the statement has had its share."""
+    """Uses CPU time until the statement has had its share."""
     global calls_left, calls_done
     if calls_left > 0:
         calls_left -= 1
@@ -174,7 +174,7 @@ class Plans(unittest.TestCase):
         self.db.load_extension(LIBRARY)
         self.set("trace_log_path", os.path.join(self.folder.name, "app.trace"))
         self.set("query_profiler_cpu_time_period_ns", 1000000)
-        # On a busy machine the budget would leave a statement four samples, or by chance none.
+        # On a busy machine the budget would leave a statement only four samples, or by chance none.
         self.set("query_profiler_max_overhead_percent", 0)
         self.addCleanup(self.set, "trace_log_path", "")
 
@@ -196,14 +196,14 @@ class Plans(unittest.TestCase):
         return self.db.execute("SELECT value FROM system.metrics WHERE metric = ?", (name,)).fetchone()[0]
 
     def check_is_at(self, begin, rows):
-        """Nine of ten samples are at a node, but for chance (three standard errors). Their number, not their weights:
-        on a busy machine one sample may stand for several periods."""
+        """Nine of ten samples are at a node, within three standard errors. Counts samples, not weights, because on a
+        busy machine one sample may stand for several periods."""
         samples = sum(row[6] for row in rows)
         at_node = sum(row[6] for row in rows if row[2].startswith(begin))
         self.assertGreater(at_node, max(0, 0.9 * samples - 3 * math.sqrt(0.9 * 0.1 * samples)), rows)
 
     def described(self, name):
-        """For a person who looks at a failure."""
+        """Details for a failure's message."""
         return (self.db.execute("SELECT samples_cpu, cpu_time_ns, plan_hash FROM system.query_log WHERE query_id = ?",
                                 (name,)).fetchall(),
                 self.db.execute("SELECT metric, value FROM system.metrics WHERE metric LIKE 'plans%'").fetchall())
@@ -238,7 +238,7 @@ class Plans(unittest.TestCase):
                 self.assertEqual({details[row[1]] for row in rows if row[2] == node and row[6]}, {parent}, rows)
 
     def test_statements_of_a_trigger(self):
-        # The second one has no node of the first one's, and another table.
+        # The second statement has none of the first one's nodes, and another table.
         values = " + ".join(100 * ["burn(1)"])
         self.db.execute("CREATE TRIGGER it AFTER INSERT ON w BEGIN DELETE FROM u WHERE k = 9;"
                         f" INSERT INTO log VALUES ({values}); END")
@@ -293,21 +293,21 @@ class Plans(unittest.TestCase):
         opcodes = self.db.execute(
             "SELECT opcode, count(*) FROM system.trace_log WHERE query_id = 'opcodes' AND "
             "substr(symbols, 1, instr(symbols, 'sqlite3_step')) LIKE '%PyEval%' GROUP BY 1").fetchall()
-        # Python that SQLite has called; the statement itself is Python's call, too.
-        # Some have no known opcode (a truncated stack); none has another one.
+        # Samples in Python that SQLite has called. Python also calls the statement itself. Some samples have no known
+        # opcode (a truncated stack), but none has another opcode.
         known = [row for row in opcodes if row[0] is not None]
         self.assertEqual({opcode for opcode, _ in known}, calls, opcodes)
         self.assertGreater(sum(count for _, count in known), 0.8 * sum(count for _, count in opcodes), opcodes)
 
     def without_opcode(self):
-        """Samples without one: stored, and counted. Nothing is sampled from then on."""
+        """Samples without an opcode: the number stored, and the number counted. Turns sampling off."""
         self.set("query_profiler_cpu_time_period_ns", 0)
         self.set("query_profiler_off_cpu_period_ns", 0)
         stored = self.db.execute("SELECT count(*) FROM system.trace_log WHERE opcode IS NULL").fetchone()[0]
         return stored, self.metric("samples_without_opcode")
 
     def test_most_opcodes_are_known(self):
-        # At least 97 % of statements' samples have one, but for chance. The rest is counted.
+        # At least 97 % of statements' samples have an opcode, within chance. The rest is counted.
         statements = ["WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 200000) "
                       "INSERT OR REPLACE INTO many SELECT x, x % 1000, hex(randomblob(8)) FROM r",
                       "SELECT count(*) FROM many WHERE c LIKE '%AB%'", "SELECT b, count(*), max(c) FROM many GROUP BY b ORDER BY 3",
@@ -315,7 +315,7 @@ class Plans(unittest.TestCase):
                       "UPDATE many SET b = b + 1 WHERE a % 3 = 0", "SELECT c FROM many ORDER BY c DESC"]
         before, dropped = self.without_opcode(), self.metric("samples_dropped")
         self.db.execute("CREATE TABLE many(a INTEGER PRIMARY KEY, b, c)")
-        for period in (0, 1000000):  # at first they are prepared, which is no statement's sample
+        for period in (0, 1000000):  # the first pass prepares them, because those samples belong to no statement
             self.set("query_profiler_cpu_time_period_ns", period)
             for sql in statements:
                 self.db.execute(sql).fetchall()
@@ -324,7 +324,7 @@ class Plans(unittest.TestCase):
         self.assertLessEqual(counted, stored + self.metric("samples_dropped") - dropped)
         known = self.db.execute("SELECT count(opcode) FROM system.trace_log WHERE trace_type = 'CPU'").fetchone()[0]
         self.assertGreater(known, 0)
-        # Five standard errors: of so few samples the unknown ones are far from normally distributed.
+        # Five standard errors, because the few unknown samples are far from normally distributed.
         error = math.sqrt(0.97 * 0.03 / (known + counted))
         self.assertGreater(known / (known + counted) + 5 * error, 0.97, (known, counted))
 
@@ -346,7 +346,7 @@ class Plans(unittest.TestCase):
         self.assertLessEqual({row[1] for row in rows}, {row[0] for row in rows} | {0})
 
     def check_nodes(self, name, sql, parameters=()):
-        """The nodes of a run are those that EXPLAIN QUERY PLAN shows now."""
+        """The nodes of a run are the nodes that EXPLAIN QUERY PLAN shows now."""
         self.assertEqual(sorted(row[2] for row in self.times(name) if row[0]), self.explain(sql, parameters), self.described(name))
 
     def test_attached(self):
@@ -357,7 +357,7 @@ class Plans(unittest.TestCase):
         self.run_as("attached", sql)
         self.check_nodes("attached", sql)
         self.check_is_at("SEARCH m", self.times("attached"))
-        # The same text with another schema behind its names.
+        # The same text, but another schema defines its names.
         sql = "SELECT count(*) FROM other.t WHERE d > '' AND burn(a)"
         self.run_as("first", sql)
         self.check_nodes("first", sql)
@@ -385,7 +385,7 @@ class Plans(unittest.TestCase):
                 ("SELECT count(*) FROM t AS z WHERE burn(z.a) AND length(c) > 3", "SCAN z", "in expressions: a, c"),
                 ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND ? < f", "SCAN o", "f; in expressions: d"),
                 ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND CAST(e AS INTEGER) = 5", "SCAN o", "in expressions: d, e"),
-                # The alias is the name of another table.
+                # The alias is also the name of another table.
                 ("SELECT count(*) FROM u AS t WHERE burn(v) AND v > '1'", "SCAN t", "v"),
                 ("SELECT count(*) FROM seen WHERE burn(w)", "SCAN u", "in expressions: v"),
                 ("SELECT count(*) FROM \"odd name\" WHERE \"x y\" > 0 AND burn(z)", "SCAN odd name", "x y; in expressions: z"),
@@ -400,7 +400,8 @@ class Plans(unittest.TestCase):
                 self.assertEqual("in expressions: " in rows[node], "in expressions: " in columns)
 
     def test_unused_index(self):
-        """Why an index that begins with a compared column is not used; nothing, if the collation belongs to the host."""
+        """The reason why an index that begins with a compared column is not used. No reason is given if the collation
+        belongs to the host."""
         called = []
         self.db.create_collation("mine", lambda a, b: (a > b) - (a < b))
         self.db.execute("ATTACH ':memory:' AS third")
@@ -432,7 +433,8 @@ class Plans(unittest.TestCase):
                          "the whole table, compares in expressions: b, 300000 rows visited and 1 returned a run\n")
 
     def test_marks(self):
-        """Rows visited against rows returned decide, also for min() and max() over a whole table, and for look-ups."""
+        """The mark depends on rows visited per row returned, also for min() and max() over a whole table, and for
+        look-ups."""
         trace = os.path.join(self.folder.name, "marks.trace")
         rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i, hex(i) FROM n;"
         statements = [f"SELECT max(a) FROM o; SELECT count(*) FROM o; SELECT count(*) FROM o WHERE b = 'x{i}';"
@@ -448,7 +450,8 @@ class Plans(unittest.TestCase):
         self.assertNotIn("may save", self.command("report", trace, "--like", "max(a)"))
 
     def test_error_log_is_quiet(self):
-        # A statement that has run cannot be prepared again: the table is there, or gone. SQLite reports that to its log.
+        # A statement that has run cannot be prepared again, because the table exists already or is gone. SQLite reports
+        # that to its log.
         trace = os.path.join(self.folder.name, "quiet.trace")
         sql = ["CREATE TABLE t AS SELECT value AS a, hex(value) AS b FROM generate_series(1, 300000)", "CREATE INDEX tb ON t(b)",
                "/* a */ -- b\n" + LONG_SCAN, "DROP TABLE t"]
@@ -458,7 +461,7 @@ class Plans(unittest.TestCase):
         self.assertIn("SCAN t", self.command("plan", trace))
 
     def test_error_log_says_nothing_twice(self):
-        # What SQLite reports of a preparation: nothing here runs long enough for a sample.
+        # SQLite's reports of a preparation. No statement here runs long enough for a sample.
         sql = [".log stdout", "CREATE TABLE t(a, b); CREATE TABLE u(a, b)", "SELECT \"zz\" FROM t",
                "SELECT count(*) FROM t JOIN u ON t.a = u.b"]
         record = [COMMAND, "record", "--quiet", "-o", os.path.join(self.folder.name, "twice.trace"), "--"]
@@ -474,10 +477,10 @@ class Plans(unittest.TestCase):
             with self.subTest(name):
                 if name == "opcodes":
                     self.assertGreater(len(self.db.execute("EXPLAIN " + sql).fetchall()), 10000)
-                self.run_as(name, sql, calls=2 * ENOUGH)  # more than preparing them takes
+                self.run_as(name, sql, calls=2 * ENOUGH)  # so the run takes longer than its preparation
                 self.check_nodes(name, sql)
         rows = self.times("opcodes")
-        known = [row for row in rows if row[0]]  # the rest prepared it
+        known = [row for row in rows if row[0]]  # the remaining samples are in its preparation
         self.check_is_at("SEARCH t", known)
         self.assertGreater(sum(row[3] for row in known), 0.5 * sum(row[3] for row in rows), rows)
 
@@ -490,8 +493,8 @@ class Plans(unittest.TestCase):
             self.check_is_at("SEARCH t USING COVERING INDEX tb (b<?)", self.times(f"bound {value}"))
 
     def test_bindings_that_change_the_plan(self):
-        # Like with stat4 SQLite prepares the statement anew when the pattern changes. queryprof explains it without
-        # values: where that is another program, the plan is not known, which is counted, and no other is shown.
+        # As with stat4, SQLite prepares the statement again when the pattern changes. queryprof explains it without
+        # values. If that gives another program, the plan is unknown and counted, and no other plan is shown.
         different = self.metric("plans_different")
         self.db.execute("CREATE TABLE n(s TEXT COLLATE NOCASE, x)")
         self.db.execute("INSERT INTO n SELECT 'k' || a, a FROM t")
@@ -514,7 +517,7 @@ class Plans(unittest.TestCase):
             while self.metric("plans_lost") == lost:
                 self.assertLess(time.monotonic(), end, "no plan was lost")
                 self.run_as("lost", sql)
-                self.times("lost")  # read again with the table's next statement, and stored
+                self.times("lost")  # read again and stored with the table's next statement
             file.execute("DROP INDEX refuse")
         while not any(row[0] for row in self.times("found")):
             self.assertLess(time.monotonic(), end, "the plan never came again")
@@ -544,7 +547,7 @@ class Plans(unittest.TestCase):
         def mean_ns(name):
             return self.db.execute("SELECT avg(execution_time_ns) FROM system.query_log WHERE query_id LIKE ?", (name,)).fetchone()[0]
 
-        # The report has wall time, and a busy machine may take more of the first run than four times its work.
+        # The report shows wall time, and a busy machine may stretch the first run to more than four times its work.
         end = time.monotonic() + 300
         while mean_ns("after%") <= mean_ns("before"):
             self.assertLess(time.monotonic(), end, "no run takes longer")
@@ -583,7 +586,7 @@ class Plans(unittest.TestCase):
             stack, weight = line.rsplit(" ", 1)
             frames = stack.split(";")
             weights[node in frames] += int(weight)
-            if node in frames:  # a loop in the other one, below the interpreter
+            if node in frames:  # a loop in the other plan, below the interpreter
                 at = frames.index(node)
                 self.assertRegex(frames[at - 1], "^(SCAN|SEARCH) x")
                 self.assertEqual(frames[at - 2], "sqlite3_step", stack)
@@ -625,7 +628,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(inside, {"SCAN", "MODIFY", "TRIGGER"}, rows)
 
     def test_changes_of_virtual_tables(self):
-        """A node of their own, also in a trigger."""
+        """Such changes have a node of their own, also in a trigger."""
         self.db.executescript("""
             CREATE VIRTUAL TABLE box USING rtree(id, x0, x1);
             CREATE VIRTUAL TABLE words USING fts5(c);
@@ -666,7 +669,7 @@ class Plans(unittest.TestCase):
             self.assertIn("  " + words + "\n", shown)
 
     def test_rows(self):
-        # The number of returned rows is known of each statement; the counts of its loops are unknown with this library.
+        # Each statement's number of returned rows is known. With this library, its loops' counts are unknown.
         self.run_as("rows", "INSERT INTO w VALUES (1, 2) RETURNING " + ", ".join(150 * ["burn(x)"]))
         self.run_as("loops", BURNING[2][0])
         rows = [self.db.execute("SELECT node, loops, rows FROM system.plan_times WHERE query_id = ?", (name,)).fetchall()

@@ -1,21 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The time of each node of a plan against SQLite's own count of cycles, of a newer SQLite that was
-built with SQLITE_ENABLE_STMT_SCANSTATUS.
+"""Compares the time of each node of a plan with SQLite's own count of cycles. SQLite is a newer version, built with
+SQLITE_ENABLE_STMT_SCANSTATUS.
 
-SQLite counts a node's cycles of the opcodes that work on its cursors, so its share is at most that of
-the node here, with all that is below; and it counts some opcodes for no node, by which the share here may
-be larger. So a node has one or two bounds, and each is compared in standard errors of what was sampled.
+SQLite counts a node's cycles of the opcodes that work on its cursors. So its share is at most the node's share here,
+including all nodes below. SQLite counts some opcodes for no node, so the share here may be larger by these. So a node has
+one or two bounds, and each is compared in standard errors of the samples.
 
-A hundred and more comparisons that are right cannot all be within three standard errors: each is
-beyond them by chance in 0.135 % of runs, and one or another of 200 in each fourth run. The test requires the same
-of all together: no more of them are beyond three errors than chance explains (in all but one of 10,000 runs), and
-none is beyond 4.5 (200 comparisons: one run in 1,500). Where fewer than SAMPLES_MIN samples are
-expected, an error is no measure, and the node is counted as too short.
+More than a hundred right comparisons cannot all be within three standard errors. Each is beyond them by chance in 0.135 %
+of runs, and at least one of 200 in each fourth run. So the test requires that no more of them are beyond three errors than
+chance explains (in all but one of 10,000 runs), and that none is beyond 4.5 (200 comparisons: one run in 1,500). If fewer
+than SAMPLES_MIN samples are expected, an error is not a useful measure, and the node counts as too short.
 
 usage: test_scanstatus.py QUERYPROF SOURCE_DIR
-       test_scanstatus.py --run DATABASE      (below queryprof record)
-"""
+       test_scanstatus.py --run DATABASE      (below queryprof record)"""
 
 import ctypes
 import json
@@ -28,7 +26,7 @@ import tempfile
 import time
 import unittest
 
-SECONDS = 0.5  # of CPU time for a statement
+SECONDS = 0.5  # of CPU time per statement
 ERRORS, ERRORS_MOST = 3, 4.5
 SAMPLES_MIN = 10
 CHANCE = 1e-4
@@ -97,7 +95,7 @@ with recursive f(n,a,b) as (select 1,0,1 union all select n+1,b,(a+b)%1000007 fr
 """.strip().split("\n")
 
 
-# Each parameter makes another number of rows.
+# The number of rows depends on the parameter.
 RUNS = 4
 COUNTED = [
     "select count(*) from t cross join u on u.k=t.a where t.a>19800+? and burn(u.w)",
@@ -108,14 +106,14 @@ COUNTED = [
 
 
 def fetch():
-    """The folder of the newer sources, None: they cannot be had here."""
+    """The folder of the newer sources, or None if they are not available here."""
     done = subprocess.run([os.path.join(SOURCE, "third_party/npm/fetch"), os.path.join(SOURCE, "tests/plan/sources")],
                           stdout=subprocess.PIPE, text=True, check=False)
     return None if done.returncode else os.path.join(done.stdout.strip(), "node_modules/better-sqlite3/deps/sqlite3")
 
 
 class Scanned:
-    """A connection, and what SQLite counted of its statements."""
+    """A connection, and SQLite's counts of its statements."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL("libsqlite3.so.0")
@@ -130,7 +128,7 @@ class Scanned:
         self.library.sqlite3_db_config(self.handle, DBCONFIG_STMT_SCANSTATUS, ctypes.c_int(1), None)
 
     def number(self, stmt, node, what, of=COMPLEX):
-        """None: there is no such node. `of` 0: of those that are loops."""
+        """Returns None if there is no such node. `of` 0: counts loops only."""
         to = ctypes.c_int64(0)
         return None if self.library.sqlite3_stmt_scanstatus_v2(stmt, node, what, of, ctypes.byref(to)) else to.value
 
@@ -146,8 +144,8 @@ class Scanned:
         return stmt
 
     def count(self, sql):
-        """The counts of the statement's loops in all of its runs since it was reset: by node, how often they began and
-        their rows."""
+        """The counts of the statement's loops in all of its runs since they were reset: for each node, its starts and
+        its rows."""
         stmt = self.find(sql)
         counts = {}
         while self.number(stmt, len(counts), NLOOP, 0) is not None:
@@ -156,8 +154,8 @@ class Scanned:
         return counts
 
     def run_counted(self, sql):
-        """The counts that each run added. Before the third one the program has the counts set back, before the fourth one
-        the schema changes, and SQLite prepares the statement anew in it."""
+        """The counts that each run added. Before the third run the program resets the counts. Before the fourth run the
+        schema changes, and SQLite prepares the statement again in that run."""
         runs = []
         before = {}
         for number in range(RUNS):
@@ -173,8 +171,8 @@ class Scanned:
         return runs
 
     def run(self, sql):
-        """All cycles, and text and cycles of each node: the least of the runs, as cycles go on while other
-        threads have the processor."""
+        """All cycles, and text and cycles of each node. Takes the least of the runs, because cycles continue to count
+        while other threads have the processor."""
         least = None
         end = time.thread_time() + SECONDS
         while time.thread_time() < end or not least:
@@ -229,8 +227,8 @@ class Plan:
         self.whole = sum(node.time for node in self.nodes.values())
 
     def below(self, node, seen):
-        """The node and what it waits for: also the coroutine that a loop reads. SQLite counts the columns
-        that go into a sorter for the sort; here they count for the loop over their table."""
+        """The node and the nodes that it waits for, including the coroutine that a loop reads. SQLite counts the
+        columns that go into a sorter for the sort; here they count for the loop over their table."""
         if node not in seen:
             seen.add(node)
             made = "CO-ROUTINE " + node.detail.partition("SCAN ")[2]
@@ -242,8 +240,8 @@ class Plan:
         return seen
 
     def share(self, nodes, expected):
-        """The nodes' share of the whole; its error, and how many samples it has, if `expected` is the truth: few
-        samples show it badly themselves."""
+        """The nodes' share of the whole, its error, and the number of samples if `expected` is the truth, because few
+        samples estimate it badly."""
         time_ = sum(node.time for node in nodes)
         a_sample = sum(node.square for node in self.nodes.values()) / self.whole
         most = max(time_, expected * self.whole)
@@ -251,7 +249,7 @@ class Plan:
 
 
 def most_by_chance(count):
-    """How many of so many comparisons are beyond ERRORS in all runs but CHANCE."""
+    """The most of `count` comparisons that are beyond ERRORS in all runs but CHANCE."""
     one = math.erfc(ERRORS / math.sqrt(2)) / 2
     left, most = 1.0, -1
     while left > CHANCE:
@@ -262,7 +260,7 @@ def most_by_chance(count):
 
 class ScanStatus(unittest.TestCase):
     def note(self, sql, detail, over, error, samples):
-        """By how much a bound is crossed."""
+        """Notes by how much a bound is exceeded."""
         if samples < SAMPLES_MIN:
             self.short += 1
         else:
@@ -273,10 +271,10 @@ class ScanStatus(unittest.TestCase):
         is_flat = all(detail.startswith(("SCAN", "SEARCH", "USE TEMP")) for detail, _ in counted)
         rest = max(0, 1 - sum(cycles for _, cycles in counted) / total)
         for detail in sorted({detail for detail, _ in counted}):
-            # Those whose words are the same, together.
+            # Nodes with the same text are compared together.
             expected = sum(cycles for other, cycles in counted if other == detail) / total
             nodes = [node for node in plan.nodes.values() if node.detail == detail]
-            if not nodes:  # it is made for the counting alone
+            if not nodes:  # SQLite adds it only to count
                 self.alone.append(detail)
                 continue
             self.checked += 1
@@ -302,7 +300,7 @@ class ScanStatus(unittest.TestCase):
         if not sources:
             self.skipTest("no newer sources of SQLite")
         with tempfile.TemporaryDirectory() as folder:
-            # No compiler's choice leaves an opcode unknown then.
+            # Without optimisation, each opcode is known.
             subprocess.run(["cc", "-O0", "-g", "-shared", "-fPIC", "-w", "-DSQLITE_ENABLE_STMT_SCANSTATUS", "-Wl,-soname,libsqlite3.so.0",
                             "-o", os.path.join(folder, "libsqlite3.so.0"), os.path.join(sources, "sqlite3.c"), "-lm"], check=True)
             trace = os.path.join(folder, "trace")
