@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with a preload of another tool: output, exit status and descriptors are the same as with that preload alone,
-and the trace file and the earlier recordings in it are whole.
+"""Hosts with a preload of another tool: output, exit status and descriptors are the same as with that preload alone, and the
+trace file and its earlier recordings are whole.
 
 usage: test_preloads.py QUERYPROF LIBRARY HOST PRELOAD NODE NAME [all]
 
-NAME: of PRELOADS or WRAPPERS. Without `all` the host in C alone, else interpreters, too."""
+NAME: a name in PRELOADS or WRAPPERS. Without `all` only the host in C runs, otherwise also interpreters."""
 
 import contextlib
 import glob
@@ -142,7 +142,7 @@ console.log('descriptors', open.join(' '));
 process.exitCode = 3;
 """
 
-# Its name: the program, and the command with the program's file.
+# By name: the program, and the command with the program's file.
 INTERPRETERS = {
     "python": (PYTHON, ["/usr/bin/python3"], ["import sqlite3"], "-c"),
     "ruby": (RUBY, ["ruby"], ["require 'sqlite3'"], "-e"),
@@ -163,7 +163,7 @@ def own(action, functions, each=1):
 
 FAKETIME, FAKETIME_MT = (of_debian("/usr/lib/*/faketime/libfaketime%s.so.1" % kind) for kind in ("", "MT"))
 
-# Its file, variables, and what is special: "noisy", what it prints differs from run to run.
+# The file, the variables, and special cases. "noisy": its output differs between runs.
 PRELOADS = {
     "heaptrack": (of_debian("/usr/lib/heaptrack/libheaptrack_preload.so", "/usr/lib/*/heaptrack/libheaptrack_preload.so"),
                   {"DUMP_HEAPTRACK_OUTPUT": "{folder}/heaptrack.$$"}, "noisy"),
@@ -194,7 +194,7 @@ PRELOADS = {
     "own_exit_mutex": own("exit", "pthread_mutex_lock", 60),
 }
 
-# Programs that preload something themselves: the command.
+# Commands that preload a library themselves.
 WRAPPERS = {
     "wrapper_faketime": ["faketime", "2020-01-01 00:00:00"],
     "wrapper_heaptrack": ["heaptrack"],
@@ -206,7 +206,7 @@ WRAPPERS = {
 class Done:
     def __init__(self, status, out, err):
         self.status, self.err = status, err.replace(MARK, "")
-        # A file's name has the process's number in it.
+        # A file's name contains the process's number.
         self.out = re.sub(r"(heaptrack\.\S+)\.\d+\.zst", r"\1.zst", out.replace(MARK, ""))
 
     def __str__(self):
@@ -214,7 +214,7 @@ class Done:
 
 
 def print_stacks(session):
-    """Whose lock a hung thread waits for is seen nowhere else, and the run may not hang again."""
+    """Only the stacks show whose lock a hung thread waits for, and the next run may not hang."""
     if not shutil.which("gdb") or not shutil.which("pgrep"):
         print("no stacks: gdb or pgrep is not installed")
         return
@@ -227,7 +227,8 @@ def print_stacks(session):
 
 
 def run(command, environment):
-    """None: it hangs, and its threads' stacks are printed. What it has started goes with it."""
+    """Returns None if the command hangs, and prints its threads' stacks. Processes that it has started are ended with
+    it."""
     sweep()
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           errors="replace", env=environment, cwd=environment["TMPDIR"], start_new_session=True) as process:
@@ -244,7 +245,7 @@ def run(command, environment):
 
 @contextlib.contextmanager
 def faked(name):
-    """The daemon that a fakeroot talks to."""
+    """The daemon that a fakeroot uses."""
     if not name.startswith("faked"):
         yield {}
         return
@@ -259,8 +260,8 @@ def faked(name):
 
 
 def sweep():
-    """libfaketime leaves these where a process ends by _exit() or a signal. One that gets that number again keeps two
-    descriptors fewer, and its clock does not step."""
+    """libfaketime leaves these files if a process ends by _exit() or a signal. A new process with the same number keeps
+    two fewer descriptors, and its clock does not advance."""
     for path in glob.glob("/dev/shm/sem.faketime_sem_*") + glob.glob("/dev/shm/faketime_shm_*"):
         if not os.path.exists("/proc/" + path.rpartition("_")[2]):
             with contextlib.suppress(OSError):
@@ -268,7 +269,7 @@ def sweep():
 
 
 def preloaded(path, place, given, command):
-    """The command with the preload, and with those that the environment has. Only the program itself gets it."""
+    """The command with this preload and the environment's. Only the program itself gets it."""
     preloads = '"$0${LD_PRELOAD:+:$LD_PRELOAD}"' if place == "before" else '"${LD_PRELOAD:+$LD_PRELOAD:}$0"'
     return ["env", *given, "/bin/sh", "-c", 'LD_PRELOAD=%s; export LD_PRELOAD; exec "$@"' % preloads, path, *command]
 
