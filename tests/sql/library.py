@@ -18,7 +18,7 @@ def load(db):
 
 
 def connect(path=":memory:", **options):
-    """With the schema, whether it comes by itself or when it is named."""
+    """A connection with the schema, whether it appears automatically or when a statement names it."""
     db = load(sqlite3.connect(path, isolation_level=None, **options))
     db.execute("SELECT 1 FROM system.settings").close()
     return db
@@ -33,8 +33,8 @@ def value(db, sql, *values):
 
 
 def in_new_process(script, *arguments, **environment):
-    """Runs Python text in a process of its own, which imports this module as the test
-    did: what a process does once, or keeps for good, can be seen each time anew."""
+    """Runs Python text in a new process, which imports this module like the test. So an effect that occurs once per
+    process, or is permanent, can be tested repeatedly."""
     done = subprocess.run(
         ["/usr/bin/python3", "-c", "from library import *\n" + script, LIBRARY + ".so", *arguments],
         cwd=os.path.dirname(os.path.abspath(__file__)), env={**os.environ, **environment},

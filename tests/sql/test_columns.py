@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A column of a log is in several files: the view in the schema, the virtual table, the reference, ClickHouse's table,
-and the SQL of push and pull. Compares all of them.
+"""Several files define a column of a log: the view in the schema, the virtual table, the reference, ClickHouse's table, and
+the SQL of push and pull. Compares all of them.
 
 usage: test_columns.py LIBRARY"""
 
@@ -18,25 +18,25 @@ LOGS = ("trace_log", "query_log", "statement_stats")
 VIEWS = LOGS + ("span_log", "traces", "lock_waits", "transaction_log", "checkpoints", "wal_log", "connections", "open_statements",
                 "label_history", "plan_times")
 
-# Columns of the view that ClickHouse's table does not have.
+# Columns of the view that ClickHouse's table lacks.
 NOT_SENT = {
     "trace_log": {"event_date", "event_time", "event_time_microseconds", "session_id", "interval_ns", "trigger_opcode"},
     "query_log": {"query_start_time_microseconds", "weight_cpu", "weight_real", "library_path", "expanded_query", "session_id", "threads", "reads", "writes", "syncs", "major_faults", "minor_faults", "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns", "call_stack_id", "execution_time_error_ns"},
     "statement_stats": {"cpu_time_estimated_ns", "reprepares"},
 }
 
-# Columns of ClickHouse's table that the view does not have: they name a row, its file and its program, or spare
-# readers a join.
+# Columns of ClickHouse's table that the view lacks. They identify a row, its file and its program, or save readers a
+# join.
 ADDED = {
     "trace_log": {"file", "service", "program", "normalized_query_hash", "query", "database"},
     "query_log": {"file", "run", "version", "query_start_ns", "hostname", "service"},
     "statement_stats": {"file", "hour_ns", "version", "hostname", "service"},
 }
 
-# What becomes of the columns of sql/push/NAME.sql in the rows that are sent.
+# Columns that replace columns of sql/push/NAME.sql in the rows that are sent.
 SENT_AS = {"stack": ["trace", "symbols", "lines"], "statement_labels": []}
 
-# The query of sql/pull/ that reads ClickHouse's table, and the table's columns that it leaves out.
+# The query of sql/pull/ that reads ClickHouse's table, and the columns that it leaves out.
 PULLED = {
     "trace_log": ("samples", {"service", "normalized_query_hash", "query", "database", "stack_id", "symbols", "lines", "span_id", "outside"}),
     "query_log": ("queries", {"service", "version", "library_version", "plan_hash", "caller", "caller_function", "otel_trace_id", "otel_span_id"}),
@@ -66,7 +66,7 @@ def documented_columns(log):
 
 
 def split(columns):
-    """At the commas outside of parentheses."""
+    """Splits at the commas outside of parentheses."""
     items, depth = [""], 0
     for character in columns:
         depth += (character == "(") - (character == ")")
@@ -93,7 +93,7 @@ class Columns(unittest.TestCase):
         self.addCleanup(here.close)
         for log in VIEWS:
             with self.subTest(log=log):
-                shown = [row[1] for row in here.execute("PRAGMA system.table_xinfo(%s)" % log)]  # hidden ones, too
+                shown = [row[1] for row in here.execute("PRAGMA system.table_xinfo(%s)" % log)]  # including hidden columns
                 self.assertEqual(sorted(shown), sorted(self.view_columns(log)))
 
     def test_document(self):

@@ -21,8 +21,8 @@ def address_of_code():
     return ctypes.cast(library.sqlite3_libversion, ctypes.c_void_p).value
 
 
-# A function of SQL whose code is made at run time: it counts down for some 100 ms and
-# returns NULL. All through the C interface, as a compiler's host would.
+# An SQL function whose code is generated at run time. It counts down for some 100 ms and returns NULL. It uses the C
+# interface only, like a host with a compiler.
 GENERATED = """
 import ctypes, mmap, os
 
@@ -86,7 +86,7 @@ class Functions(Case):
 
     @unittest.skipUnless(platform.machine() == "x86_64", "its code is x86-64's")
     def test_generated_code(self):
-        """Code that no module has, run in a query, with a name in perf's map."""
+        """Runs code outside of any module in a query, with a name in perf's map."""
         done = in_new_process(GENERATED)
         self.assertEqual(done, "Script:spin", done)
 
@@ -110,7 +110,7 @@ class Functions(Case):
                          f"{name} 23\n{name};0x1 9223372036854775807\n{name};0x2 2")
         self.assertIsNone(graph([]))
         self.assertIsNone(graph([None]))
-        # Groups, one after another and side by side.
+        # Groups, one after another and at the same time.
         self.assertEqual(rows(self.db, "SELECT key % 2, flameGraph(value, key) FROM json_each(?) GROUP BY 1",
                               json.dumps([trace(1)] * 4)), [(0, "0x1 2"), (1, "0x1 4")])
 
@@ -142,7 +142,7 @@ class Functions(Case):
             "traceToText('[]', '', '')": "wrong number of arguments",
         }.items():
             self.assertRefused(sentence, self.db, f"SELECT {call}")
-        # A message is a text: Python reports none that ends within a character.
+        # The message is valid text, because Python refuses one that ends within a character.
         for statement in ("SELECT addressToSymbol(?)", "SELECT traceToText(?)", "SELECT flameGraph(?)", "SELECT flameGraph('[1]', ?)",
                           "SELECT demangle('_Z1fv', ?)", "SELECT get_setting(?)", "SELECT set_setting(?, 1)",
                           "UPDATE system.settings SET value = 1 WHERE name = ?"):

@@ -29,7 +29,7 @@ class Modules(Case):
                 self.assertNotEqual(why_not, "", path)
 
     def test_our_own(self):
-        """This library is not stripped."""
+        """The library under test is not stripped."""
         db = connect()
         ours = os.path.realpath(LIBRARY + ".so")
         self.assertEqual(rows(db, "SELECT names_from, lines_from, why_not FROM system.modules WHERE path = ?", ours),
@@ -37,7 +37,7 @@ class Modules(Case):
         self.assertEqual(value(db, "SELECT build_id = buildId(address_begin) FROM system.modules WHERE path = ?", ours), 1)
 
     def test_stripped(self):
-        """A stripped library has its exported names only, and its row says why."""
+        """A stripped library has only its exported names, and its row gives the reason."""
         with tempfile.TemporaryDirectory() as folder:
             stripped = os.path.join(folder, "stripped.so")
             subprocess.run(["strip", "--remove-section=.gnu_debugdata", "-o", stripped, _ctypes.__file__], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.processes shows the queries that run now, on any thread, and no others."""
+"""system.processes shows the queries that currently run, on any thread, and no others."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ def processes(db, columns="*", condition="1"):
 
 
 def wait_for(what):
-    """Until `what` gives something."""
+    """Waits until `what` returns a true value."""
     for _ in range(30000):
         result = what()
         if result:
@@ -27,7 +27,7 @@ def wait_for(what):
 
 class Processes(Case):
     def in_thread(self, path, sql, setting=None):
-        """A query on a thread and a connection of its own; ended with the test."""
+        """A query on its own thread and connection, which ends with the test."""
         def work():
             db = sqlite3.connect(path, isolation_level=None)
             db.set_progress_handler(stop.is_set, 1000)
@@ -82,7 +82,7 @@ class Processes(Case):
         row, = processes(db)
         self.assertEqual(row["is_running"], 0)
         self.assertEqual(row["query"], ENDLESS.format("x"))
-        self.assertIn(row["result_rows"], (10, 11))  # Python steps ahead
+        self.assertIn(row["result_rows"], (10, 11))  # Python steps one row ahead
         self.assertEqual(row["thread_id"], threading.get_native_id())
         self.assertNotEqual(row["session_id"], 0)
         self.assertGreater(row["query_start_time_microseconds"], "2026-01-01 00:00:00.000000")
@@ -138,7 +138,7 @@ class Processes(Case):
                            "INSERT INTO system.processes (query) VALUES (1)")
 
     def test_while_statements_and_connections_come_and_go(self):
-        """Each text that is seen is one that was run, whole."""
+        """Each text in the table is a complete text that was run."""
         def work(number):
             for i in range(10 ** 9):
                 path = self.path(f"{number}.db")

@@ -18,7 +18,7 @@ TABLES = ["trace_log", "query_log", "metrics", "settings"]
 
 
 def make(path, encoding="UTF-8"):
-    """By the shell: connections of this process may have the schema."""
+    """Uses the shell, because connections of this process may have the schema."""
     subprocess.run(["sqlite3", "-batch", path], check=True, text=True, timeout=300, input=f"""
         PRAGMA encoding = '{encoding}';
         CREATE TABLE t(a);
@@ -59,8 +59,8 @@ class Schema(Case):
         self.assertEqual(os.listdir(self.directory), ["a.db"])
 
     def test_nobody_waits_for_us(self):
-        """Open readers of every table, an UPDATE among them, and a second connection
-        that takes every lock."""
+        """There are open readers of every table, an UPDATE among them, and a second connection that takes every
+        lock."""
         path = make(self.path("a.db"))
         for mode in ("delete", "wal"):
             other = sqlite3.connect(path, isolation_level=None, timeout=0)
@@ -88,7 +88,7 @@ class Schema(Case):
         self.assertEqual(content(path), before)
 
     def test_query_only(self):
-        """UPDATE is what the host forbade; the other ways write nothing."""
+        """The host forbids UPDATE. The other ways do not write."""
         db = connect()
         db.execute("PRAGMA query_only = 1")
         self.assertRefused("readonly", db, "UPDATE system.settings SET value = 0 WHERE name = 'log_queries'")
@@ -116,7 +116,7 @@ class Schema(Case):
                 self.assertEqual(value(db, "SELECT count(*) FROM t"), 1000)
 
     def test_the_image_has_every_table(self):
-        """It is made when the library is built, from the list that the modules come from."""
+        """The library's build makes the image from the list of modules."""
         db = connect()
         tables = {row[0] for row in rows(db, "SELECT name FROM system.sqlite_schema")}
         modules = {row[0] for row in rows(db, "SELECT name FROM pragma_module_list WHERE name LIKE 'queryprof\\_%' "
@@ -126,7 +126,7 @@ class Schema(Case):
             self.assertEqual(rows(db, f"SELECT * FROM system.{name} LIMIT 0"), [])
 
     def test_encoding_of_an_empty_database(self):
-        """Asked for after the schema was named it is not changed, and nothing breaks."""
+        """Setting the encoding after the schema was named has no effect, and breaks nothing."""
         in_new_process("""
 db = connect()
 db.execute("PRAGMA encoding = 'UTF-16le'")
@@ -136,8 +136,8 @@ assert value(db, "SELECT count(*) FROM t") == 0
 """)
 
     def test_later_connections(self):
-        """They may choose an encoding, attach as many databases as ever, and be opened
-        on what is locked or no database at all."""
+        """Later connections may choose an encoding, attach as many databases as before, and open a locked database or a
+        file that is not a database."""
         path = make(self.path("a.db"))
         in_new_process("""
 connect()
@@ -171,7 +171,8 @@ db.execute("UPDATE system.settings SET value = 0 WHERE name = 'log_queries'")
 """, path)
 
     def test_words_of_the_host(self):
-        """The schema comes before a text is prepared that has a word of it, not a longer word with it inside."""
+        """The schema is attached before the library prepares a text that contains one of its words, but not for a
+        longer word."""
         in_new_process("""
 def is_there(text):
     db = load(sqlite3.connect(":memory:", isolation_level=None))
@@ -218,7 +219,7 @@ assert len(cursor.fetchall()) == 999
 """, make(self.path("a.db")))
 
     def without_schema(self, prepare):
-        """The tables are there by their bare names, to be read; settings by PRAGMA."""
+        """The tables can be read by their bare names, and PRAGMA sets settings."""
         in_new_process(f"""
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0)
 {prepare}
@@ -240,7 +241,7 @@ assert value(db, "SELECT count(*) FROM t") == 1000
         self.without_schema("db.execute(\"ATTACH ':memory:' AS SYSTEM\")")
 
     def test_a_schema_of_the_host_with_that_name(self):
-        """A table that it lacks is missing, before and after queryprof's have been named."""
+        """A table that the host's schema lacks is missing, before and after queryprof's tables have been named."""
         in_new_process("""
 db = sqlite3.connect(":memory:", isolation_level=None)
 db.execute("ATTACH ':memory:' AS system")
@@ -290,7 +291,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
         db.backup(copy)
         self.assertEqual(rows(copy, "SELECT name FROM sqlite_schema"), [("t",)])
         self.assertNotIn("queryprof", "".join(db.iterdump()))
-        db.execute("PRAGMA journal_mode = delete")  # an image in WAL mode is of no use in memory
+        db.execute("PRAGMA journal_mode = delete")  # an image in WAL mode cannot be used in memory
         image = db.serialize()
         other = connect()
         other.deserialize(image)
@@ -312,7 +313,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
         self.assertEqual(value(db, "SELECT count(*) > 9 FROM system.settings"), 1)
 
     def test_a_database_cannot_reach_us(self):
-        """Neither by a virtual table of its own nor through views and triggers."""
+        """Neither a virtual table of its own nor views and triggers reach the library."""
         db = connect()
         self.assertRefused("are in the schema system", db, "CREATE VIRTUAL TABLE x USING queryprof_settings")
         db.execute("CREATE TABLE t(a)")
@@ -339,7 +340,7 @@ assert value(db, "SELECT count(*) > 9 FROM system.settings") == 1
         self.use(db)
 
     def test_pragma_that_sqlite_sees(self):
-        """Prepared as UTF-16 it goes past us: the schema's file answers."""
+        """A PRAGMA prepared as UTF-16 bypasses the library, so the schema's file answers."""
         done = in_new_process(r"""
 import ctypes
 sqlite = ctypes.CDLL("libsqlite3.so.0")
@@ -377,7 +378,7 @@ assert sqlite.sqlite3_close(db) == 0
                     if got != wanted or value(db, "SELECT count(*) FROM t") != 1000:
                         failures.append((got, wanted))
                     db.close()
-            except Exception as error:  # a thread's own would be lost
+            except Exception as error:  # a thread's exception would be lost
                 failures.append(repr(error))
 
         threads = [threading.Thread(target=work) for _ in range(8)]

@@ -13,7 +13,7 @@ from library import LIBRARY, Case, connect, in_new_process, rows, value
 CPU = "query_profiler_cpu_time_period_ns"
 BAD = f"{CPU} = 5: expected 0 (off) or 10us to 1h"
 
-# Each way to set a setting to a value of SQL's.
+# Each way to set a setting to an SQL value.
 WAYS = {
     "pragma": "PRAGMA {name} = {value}",
     "pragma with parentheses": "PRAGMA {name}({value})",
@@ -132,8 +132,8 @@ class Settings(Case):
         self.assertEqual(rows(db, "SELECT * FROM system.settings"), before)
 
     def test_reading_an_unknown_name_is_no_error(self):
-        """Nor does it become one in a transaction that has changed a setting, or in a statement
-        that writes elsewhere."""
+        """It does not become an error in a transaction that has changed a setting, or in a statement that writes
+        elsewhere, either."""
         db = connect()
         db.execute("CREATE TABLE t(a)")
         read = "SELECT value FROM system.settings WHERE name = 'typo'"
@@ -151,7 +151,7 @@ class Settings(Case):
         self.assertEqual(value(db, "SELECT value FROM system.metrics WHERE metric = 'settings_error'"), BAD)
 
     def test_empty_tables_are_explained(self):
-        """To a person whose queries were all short; the advice works."""
+        """The explanation is for a user whose queries were all short. Its advice works."""
         in_new_process("""
 import re
 db = connect()
@@ -166,8 +166,8 @@ assert ("SELECT 2",) in rows(db, "SELECT query FROM query_log"), rows(db, "SELEC
 assert value(db, why).startswith("no query was long enough for a sample: PRAGMA query"), value(db, why)
 db.execute(re.search("PRAGMA query[^,]* = '1ms'", said)[0])
 assert value(db, f"PRAGMA query_profiler_cpu_time_period_ns") == 1000000
-""", QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS="3600000000000",  # from the first query on: no sample by chance,
-                       QUERYPROF_LOG_QUERIES_MIN_QUERY_DURATION_NS="3600000000000")  # nor a row on a loaded machine
+""", QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS="3600000000000",  # from the first query on, so no sample comes by chance,
+                       QUERYPROF_LOG_QUERIES_MIN_QUERY_DURATION_NS="3600000000000")  # and no row on a loaded machine
 
     def test_sessions_have_their_own(self):
         one, two = connect(), connect()

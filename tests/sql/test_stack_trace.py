@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.stack_trace shows what each known thread does now."""
+"""system.stack_trace shows what each known thread currently executes."""
 
 import signal
 import threading
@@ -28,7 +28,7 @@ class StackTrace(Case):
         return db
 
     def known(self, ready):
-        """One query, and then none."""
+        """The thread has one query, then none."""
         connect().execute(ENDLESS.format("x")).fetchone()
         ready.set()
 
@@ -78,7 +78,7 @@ class StackTrace(Case):
                          [("[]", "[]")])
 
     def test_same_addresses_as_the_log(self):
-        """In a second process, whose modules lie elsewhere than the file says."""
+        """In a second process, whose modules have other addresses than in the file."""
         script = """
 import threading
 db = connect()

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""system.statement_stats shows what this process has counted so far.
+"""system.statement_stats shows the process's counts so far.
 
-usage: test_statement_stats.py LIBRARY
-"""
+usage: test_statement_stats.py LIBRARY"""
 
 import unittest
 
@@ -36,7 +35,7 @@ class StatementStats(Case):
                                     " execution_time_ns <= duration_ns AND prepare_time_ns < duration_ns AND"
                                     " cpu_time_estimated_ns <= cpu_time_ns AND vm_steps > 50 AND"
                                     " first_seen_ns < last_seen_ns", "%at once%"), [(1,)])
-        # All runs stand in the histogram; in the log those with a sample, or longer on a busy machine.
+        # The histogram contains all runs. The log contains the runs with a sample, and longer runs on a busy machine.
         self.assertEqual(sum(eval(self.stats("histogram", "%at once%")[0][0])), 50)
         self.assertEqual(value(self.db, """SELECT count(*) FROM query_log WHERE query LIKE '%at once%' AND
             query_duration_ns < 10000000 AND samples_cpu + samples_real = 0"""), 0)
@@ -62,7 +61,7 @@ class StatementStats(Case):
                 self.db.execute(f"SELECT nonsense {i} 'failing'")
         self.assertEqual(self.stats("calls, errors", "INSERT INTO u SELECT%"), [(30, 30)])
         self.assertEqual(self.stats("calls, errors", "%failing%"), [(30, 30)])
-        # The first ten, and those with a sample or of 10 ms on a busy machine.
+        # The first ten runs, and runs with a sample or of 10 ms on a busy machine.
         self.assertEqual(rows(self.db, """SELECT exception_code, count(*) >= 10,
             sum(query_duration_ns < 10000000 AND samples_cpu + samples_real = 0) <= 10 FROM query_log
             WHERE query LIKE 'INSERT INTO u SELECT%' OR query LIKE '%failing%' GROUP BY 1 ORDER BY 1"""),

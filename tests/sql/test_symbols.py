@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""system.symbols lists the functions of mapped modules at the addresses that stacks have."""
+"""system.symbols lists the functions of mapped modules at the addresses that stacks contain."""
 
 from library import *
 
@@ -30,7 +30,7 @@ class Symbols(Case):
                 self.assertEqual(value(db, "SELECT addressToSymbol(?)", address), symbol)
 
     def test_agrees_with_traces(self):
-        """In the process that made the file, and in one whose modules lie elsewhere."""
+        """In the process that made the file, and in a process whose modules have other addresses."""
         script = f"""
 db = connect()
 db.execute("PRAGMA query_profiler_cpu_time_period_ns = '1ms'")

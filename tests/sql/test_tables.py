@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables' columns. Constraints that are passed on to the store select the same rows as SQLite itself would.
+"""The tables' columns. Constraints that SQLite passes to the store select the same rows as SQLite itself would.
 
-usage: test_tables.py LIBRARY
-"""
+usage: test_tables.py LIBRARY"""
 
 import ast
 import json
@@ -42,7 +41,7 @@ class Tables(Case):
         for name in ("first", "second", "third"):
             cls.db.execute(f"PRAGMA query_id = '{name}'")
             cls.db.execute(SLOW).fetchall()
-        # From here on nothing is added, and copies can be compared.
+        # From here on no rows are added, so copies can be compared.
         cls.db.execute("PRAGMA query_profiler_cpu_time_period_ns = 0")
         cls.db.execute("PRAGMA query_profiler_real_time_period_ns = 0")
         cls.db.execute("PRAGMA log_queries = 0")
@@ -61,7 +60,7 @@ class Tables(Case):
         self.assertEqual(found, [(os.getpid(), os.readlink("/proc/self/exe"))])
 
     def test_memory_of_a_sort(self):
-        """SQLite's number is that of the statement alone, so there is none of a run that sorted, in memory or not."""
+        """SQLite's number covers the statement alone. So there is no number for a run that sorted, in memory or not."""
         found = in_new_process("""
 import json
 db = connect()
@@ -161,11 +160,11 @@ print(json.dumps(rows(db, "SELECT query_id, sorts, memory_usage > 0, writes > 0 
         sql = """SELECT query_id, (SELECT max(timestamp_ns) FROM {0}trace{1} AS t WHERE t.query_id = q.query_id)
             FROM {0}query{1} AS q ORDER BY 1"""
         self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
-        # The second pass of such a join leaves out the rows that the first has found.
+        # The second pass of such a join skips the rows that the first pass has found.
         for log in ("query", "trace"):
             sql = f"SELECT a, query_id, count(*) FROM (SELECT 'second' AS a) RIGHT JOIN {{0}}{log}{{1}} ON query_id = a GROUP BY 1, 2"
             self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")))
-        # A text beside a column of numbers is compared as a number.
+        # A text that is compared with a column of numbers is converted to a number.
         self.db.execute("CREATE TEMP TABLE numbers(n INTEGER)")
         self.db.execute("INSERT INTO numbers VALUES (0), (5)")
         for condition in ("event_date > n", "query_id <> '' AND query_id > n", "wait_cause <= n"):
@@ -173,7 +172,7 @@ print(json.dumps(rows(db, "SELECT query_id, sorts, memory_usage > 0, writes > 0 
             self.assertEqual(rows(self.db, sql.format("system.", "_log")), rows(self.db, sql.format("", "_copy")), condition)
 
     def test_order_of_texts(self):
-        """It is that of the database's encoding."""
+        """The order depends on the database's encoding."""
         in_new_process("""
 db = sqlite3.connect(":memory:", isolation_level=None)
 db.execute("PRAGMA encoding = 'UTF-16le'")
@@ -226,7 +225,7 @@ for condition in ("= 5", "= '5'", "IN (4, 5)", "> 4", "< '6'"):
         self.db.execute("PRAGMA allow_introspection_functions = 1")
 
     def test_parents(self):
-        """Each query names the one right around it, and the outermost one."""
+        """Each query names the query that directly encloses it, and the outermost one."""
         db = connect()
         db.execute("PRAGMA log_queries_min_query_duration_ns = 0")
         db.create_function("deepest", 0, lambda: db.execute("SELECT 3 AS innermost").fetchone()[0])
@@ -257,7 +256,7 @@ for condition in ("= 5", "= '5'", "IN (4, 5)", "> 4", "< '6'"):
         self.assertGreater(metrics["samples"], 10)
         for part in ("store_flusher_cpu_time_ns", "store_reader_cpu_time_ns"):
             self.assertGreater(metrics[part], 0, part)
-        # The cost of the runs' samples is a part of the cost of all.
+        # The cost of the runs' samples is a part of the total cost.
         of_runs = value(self.db, "SELECT sum(profiler_cost_ns) FROM query_copy")
         self.assertGreater(of_runs, 0)
         self.assertLessEqual(of_runs, metrics["profiler_cost_ns"])
@@ -268,7 +267,7 @@ for condition in ("= 5", "= '5'", "IN (4, 5)", "> 4", "< '6'"):
         self.assertRefused("system.metrics cannot be changed", self.db, "UPDATE system.metrics SET value = 0")
 
     def test_signals_add_up(self):
-        """Every kind that can be had on purpose is there: with a query, and after it."""
+        """Every kind of signal that a test can cause occurs, during a query and after it."""
         script = """
 import time
 db = connect()

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a system table waits for the flusher: sqlite3_interrupt() and a limit end that.
+"""Reading a system table waits for the flusher. sqlite3_interrupt() and a limit end the wait.
 
-usage: test_waiting.py LIBRARY
-"""
+usage: test_waiting.py LIBRARY"""
 
 import unittest
 
@@ -12,7 +11,7 @@ from library import Case, in_new_process
 
 class Waiting(Case):
     def test_interrupt_ends_waiting(self):
-        """Another connection keeps the trace file locked, so that nothing can be stored."""
+        """Another connection keeps the trace file locked, so that the flusher cannot store anything."""
         script = """
 import threading, time
 path = sys.argv[1]
