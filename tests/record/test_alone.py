@@ -13,7 +13,7 @@ from recording import *
 
 HELD_READER = os.path.abspath(sys.argv.pop(1))
 
-# What the process has before and behind its queries, and in a child: threads, descriptors, maps of files.
+# The process before and after its queries, and in a child: threads, descriptors, maps of files.
 SELF = """
 import os, sqlite3, sys
 def seen(where):
@@ -88,7 +88,7 @@ print(library.qp_init(None))
 db.execute('SELECT 4 AS again').fetchall()
 """
 
-# Writes to its own file how many of its runs have ended. So few that the ring has room for those of half a minute.
+# Writes the number of its ended runs to its own file. The ring has room for the runs of half a minute.
 COUNTED = """
 import os, sqlite3, sys, time
 db = sqlite3.connect(':memory:')
@@ -99,7 +99,7 @@ with open(sys.argv[1], 'wb', buffering=0) as ended:
         time.sleep(0.001)
 """
 
-# A daemon that runs as many of its queries as it is told, when it is told.
+# A daemon that runs a number of queries, some of them on request.
 OVERFLOWING = """
 import os, sqlite3, sys, time
 if os.fork():
@@ -134,11 +134,11 @@ class Alone(Recording):
             self.assertNotIn("queryprof", descriptors)
             files = {re.sub(r"\.so.*", "", os.path.basename(name)) for name in re.findall(r"'([^']+)'", maps)}
             self.assertLessEqual(files, {"libqueryprof-recorder", "libqueryprof-preload", "memfd:queryprof (deleted)"}, self.seen)
-        # The one that becomes another program stays the same process.
+        # The process that becomes another program stays the same process.
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM processes"), [(3,)])
 
     def test_daemon(self):
-        """It is recorded to its end, which is behind that of the command."""
+        """A daemon is recorded to its end, which comes after the command's end."""
         begun, go = os.path.join(self.folder, "begun"), os.path.join(self.folder, "go")
         subprocess.run(self.arguments(PYTHON, "-c", DAEMON, begun, go, options=EVERY_RUN), stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=300, check=True)
@@ -148,7 +148,7 @@ class Alone(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at first%'"), [(1,)])
 
     def test_stopped_command(self):
-        """The program waits for nothing. What its ring had room for is stored later."""
+        """The program does not wait. The runs in its ring are stored later."""
         process = subprocess.Popen(self.arguments(PYTHON, "-c", "import os; os.kill(os.getppid(), 19)\n" + MANY, "500",
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(process.stdout, "the program's end"), "ended\n")
@@ -159,7 +159,7 @@ class Alone(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'"), [(500,)], self.seen)
 
     def test_killed_command(self):
-        """Its program ends with it, and what that has started goes on."""
+        """The command's program ends with it, and the processes that this has started continue."""
         process = subprocess.Popen(self.arguments("sh", "-c", '"$@" & kill -9 $PPID; wait', "sh", PYTHON, "-c", MANY, "100000",
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         with bounded("the end of the program's output"):
@@ -170,14 +170,15 @@ class Alone(Recording):
         return sorted(int(query.split()[-1]) for query, in self.rows("SELECT query FROM query_log WHERE query LIKE '%/* counted */%'"))
 
     def test_what_a_killed_command_has_stored(self):
-        """All runs until some moment, each once. What the ring held then is lost, and the file takes another recording."""
+        """The file has all runs up to some moment, each once. Later runs in the ring are lost, and the file accepts
+        another recording."""
         for turn in range(4):
             self.trace = os.path.join(self.folder, "%d.trace" % turn)
             ended, enough = (os.path.join(self.folder, "%d.%s" % (turn, name)) for name in ("ended", "enough"))
             self.addCleanup(self.file, "%d.enough" % turn, "")
             process = subprocess.Popen(self.arguments("sh", "-c", '"$@" & wait', "sh", PYTHON, "-c", COUNTED, ended, enough,
                                                       options=EVERY_RUN), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            # The program goes on, so it is neither the end nor a full ring that has stored them.
+            # The program still runs, so neither its end nor a full ring has caused the flush.
             wait_until(lambda: self.has_views() and len(self.numbers()) > 100, "some runs in the file")
             time.sleep(turn * 0.15)
             process.kill()
@@ -193,7 +194,7 @@ class Alone(Recording):
             self.assertEqual(self.numbers(), stored)
 
     def collector(self):
-        """The process of the command that goes on when the command itself has ended."""
+        """The process of the command that continues after the command itself has ended."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open("/proc/%s/cmdline" % pid, "rb") as file:
@@ -204,7 +205,7 @@ class Alone(Recording):
         return None
 
     def test_daemon_and_a_locked_file(self):
-        """Nobody waits for the collector then, so it waits for the file, longer than the command would."""
+        """Nobody waits for the collector, so it waits for the file longer than the command would."""
         begun, go = os.path.join(self.folder, "begun"), os.path.join(self.folder, "go")
         subprocess.run(self.arguments(PYTHON, "-c", DAEMON, begun, go, options=EVERY_RUN), stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=300, check=True)
@@ -221,8 +222,8 @@ class Alone(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at last%'"), [(1,)])
 
     def test_losses_of_a_daemon(self):
-        """They are in the file when it has ended, and the command's last line says so. The collector was stopped, and the daemon
-        did not wait for it."""
+        """The losses are in the file after the daemon has ended, and the command's last line says how to see them. The
+        collector was stopped, and the daemon did not wait for it."""
         begun, go, ended, said = (os.path.join(self.folder, name) for name in ("begun", "go", "ended", "said"))
         with open(said, "w", encoding="utf-8") as file:
             subprocess.run(self.arguments(PYTHON, "-c", OVERFLOWING, begun, go, ended,
@@ -249,7 +250,7 @@ class Alone(Recording):
         self.assertRegex(report.stdout, r"(?m)^lost +{:,} .*the ring was full".format(lost))
 
     def test_an_environment_that_cannot_be_read(self):
-        """Its process may be inside exec(). The command skips it after a second, and finds the processes after it."""
+        """The process may be inside exec(). The command skips it after a second, and finds the processes after it."""
         with subprocess.Popen(["sleep", "1000"]) as held:
             self.addCleanup(held.kill)
             environment = {**os.environ, "HELD_PROCESS": str(held.pid), "LD_PRELOAD": HELD_READER}
@@ -264,14 +265,14 @@ class Alone(Recording):
             held.kill()
 
     def test_from_inside(self):
-        """The extension shows what is stored so far, and the file stays the command's."""
+        """The extension shows the rows stored so far, and the file still belongs to the command."""
         own = os.path.join(self.folder, "own.db")
         done = self.record(PYTHON, "-c", FROM_INSIDE, LIBRARY, own)
         self.assertEqual(done.stdout.splitlines(), [self.trace, "1", "False"], self.seen)
         self.assertEqual(done.returncode, 0, self.seen)
 
     def test_started_from_inside(self):
-        """qp_init() finds the recording that there is, and takes no file of its own."""
+        """qp_init() finds the existing recording, and does not open a file of its own."""
         own = os.path.join(self.folder, "own.db")
         for before in [], ["before"]:
             with self.subTest(before=before):

@@ -35,8 +35,8 @@ for i in range(10):
 CALLS = ["find (app.py:10)", "<module> (app.py:14)"]  # before 3.11 a function has no qualified name
 INTERPRETER = re.compile(r"_PyEval|_Py|Py_|python[23]")
 
-# How each other language begins, what it prints if it has its driver, a program whose find() is on line 5 and called on
-# line 8, the frames of the program, and what its interpreter's have.
+# By language: the beginning of a program, its output if it has its driver, a program whose find() is on line 5 and
+# called on line 8, the program's frames, and words in its interpreter's frames.
 QUERY = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 200000) SELECT sum(x) FROM c"
 LANGUAGES = {
     "php": (["php"], ["-r", "new SQLite3(':memory:');"], """<?php
@@ -84,7 +84,7 @@ class CallFrames(Recording):
         return done.stdout
 
     def stacks(self, *options):
-        """Root first."""
+        """The stacks, root first."""
         return [line.rpartition(" ")[0].split(";") for line in self.export("--format", "collapsed", *options).decode().splitlines()]
 
     def setUp(self):
@@ -102,7 +102,7 @@ class CallFrames(Recording):
             self.assertFalse([frame for frame in stack[:at + 1] if INTERPRETER.search(frame)], stack)
 
     def test_native(self):
-        """All of the sampled frames, and the program's among them."""
+        """All of the sampled frames remain, and the program's are among them."""
         for stack in self.stacks("--native"):
             if any("(app.py:10)" in frame for frame in stack):
                 at = next(i for i, frame in enumerate(stack) if "<module> (app.py:14)" in frame)
@@ -112,7 +112,7 @@ class CallFrames(Recording):
             self.fail("no stack has the program's frames")
 
     def test_other_languages(self):
-        """The same for each language, also the frames of the driver that are in it."""
+        """The same for each language, including frames of the driver written in it."""
         for suffix, (command, test, program, calls, interpreter) in LANGUAGES.items():
             if not shutil.which(command[0]) or subprocess.run(command + test, capture_output=True, check=False).returncode:
                 print("no %s with SQLite" % command[0])
@@ -133,7 +133,7 @@ class CallFrames(Recording):
                     self.assertTrue([frame for frame in stack[:stack.index(calls[-1])] if interpreter.search(frame)], stack)
 
     def test_nested(self):
-        """SQLite calls the program, which calls SQLite: which frames are between is not known."""
+        """SQLite calls the program, which calls SQLite. The frames between are unknown."""
         inner = [stack for stack in self.stacks() if sum("sqlite3_step" in frame for frame in stack) > 1]
         self.assertTrue(inner)
         for stack in inner:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The file, line and function from which a Python program called SQLite equal those that the program reports.
+"""The file, line and function from which a Python program called SQLite equal the ones that the program reports.
 
 usage: test_callers.py QUERYPROF"""
 
@@ -11,11 +11,11 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# Debian's own, and what pyenv has: each from the first version that is understood on.
+# Debian's own, and pyenv's, each from the first supported version on.
 PYTHONS = [PYTHON] + [path for path in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")))
                       if int(path.split("/versions/3.")[1].split(".")[0]) in range(8, 15)]
 
-# Each query has an id, and the program prints, for each, the frames that its own interpreter says it has: newest first.
+# Each query has an id, and the program prints for each the frames that its own interpreter reports, newest first.
 HEAD = '''
 import sqlite3, sys, json
 SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x), '%s' FROM c"
@@ -97,7 +97,7 @@ fails()
             self.expect_all(python, script)
 
     def test_deep(self):
-        """The newest frames of a deep stack, which is cut."""
+        """The newest frames of a truncated deep stack."""
         script = '''
 sys.setrecursionlimit(20000)
 import threading
@@ -128,7 +128,7 @@ f()
             self.expect_all(python, script)
 
     def test_callback_and_fork(self):
-        """A query inside of a function of another query, and one of a forked child."""
+        """A query inside a function of another query, and a query of a forked child."""
         script = '''
 import os
 other = sqlite3.connect(":memory:")
@@ -148,7 +148,7 @@ os.waitpid(pid, 0)
         self.assertEqual([frame[2] for frame in seen["child"]], ["child", "<module>"])
 
     def test_caller(self):
-        """The application's frame, not its library's; and the command names it."""
+        """The caller is the application's frame, not its library's, and the command names it."""
         packages = os.path.join(self.folder, "site-packages")
         os.mkdir(packages)
         self.file("site-packages/orm.py", "def query(db, text):\n    return run(db, text)\n"
@@ -170,7 +170,7 @@ for i in range(5):
         self.assertIn("from app.py:%d (orders)" % line, done.stdout.splitlines()[1])
 
     def test_deep_library(self):
-        """More frames of a library than a stack has: the oldest of them are left out, and not the application's."""
+        """A library has more frames than a stack can hold. Its oldest frames are left out, not the application's."""
         packages = os.path.join(self.folder, "site-packages")
         os.mkdir(packages)
         self.file("site-packages/orm.py", "def query(n, db, text):\n    return query(n - 1, db, text) if n else db.execute(text).fetchall()\n")
@@ -192,8 +192,8 @@ other()
         self.assertRegex(stacks, r"(?m)^orders \(app\.py:\d+\);\.\.\.;query \(orm\.py:2\);")
 
     def test_runs_of_callers(self):
-        """Two places that run one statement, one of them three times as often and with a third of the rows: how many
-        runs each began is estimated by those that had a sample."""
+        """Two places run one statement, one of them three times as often and with a third of the rows. Sampled runs are
+        the basis to estimate each place's number of runs."""
         self.run_python(PYTHON, '''
 SHORT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ?) SELECT max(x), 'short' FROM c"
 def often():
@@ -220,7 +220,7 @@ for i in range(2000):
         self.assertEqual(len(json.loads(done.stdout)), lines["seldom"]["logged"])
 
     def test_failure_and_unknown(self):
-        """A statement that does not compile has a caller; a program without an interpreter has none."""
+        """A statement that does not compile has a caller. A program without an interpreter has none."""
         self.run_python(PYTHON, '''
 try: db.execute("SELECT nothing FROM nowhere")
 except sqlite3.OperationalError: pass

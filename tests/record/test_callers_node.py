@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The file, line and function from which a JavaScript program called SQLite equal those of V8's CallSite objects.
+"""The file, line and function from which a JavaScript program called SQLite equal the ones of V8's CallSite objects.
 
 usage: test_callers_node.py QUERYPROF NPM NODE... [-- unittest arguments]
 
-Each NODE of those that exist, and of QUERYPROF_TEST_NODES (a list with colons), runs the programs. A node without node:sqlite
-takes better-sqlite3 or libsql from NPM or QUERYPROF_TEST_NPM, folders node_modules."""
+Each existing NODE, and each of QUERYPROF_TEST_NODES (separated by colons), runs the programs. A node without node:sqlite
+uses better-sqlite3 or libsql from NPM or QUERYPROF_TEST_NPM, folders node_modules."""
 
 import os
 import shutil
@@ -20,8 +20,8 @@ NODES = {os.path.realpath(path) for path in
          map(shutil.which, sys.argv[2:END] + os.environ.get("QUERYPROF_TEST_NODES", "").split(":")) if path}
 del sys.argv[1:END + 1]
 
-# Each query has a name, and the program keeps, for each, what V8 says of its stack. A builtin has no file; the frame of slow() is
-# left out. A statement runs in the function that the first frame names, at the line that calls slow().
+# Each query has a name, and the program keeps V8's report of the stack for each. A builtin has no file. The frame of
+# slow() is left out. A statement runs in the first frame's function, at the line that calls slow().
 HEAD = r'''
 const TOLD = {};
 const TEXT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x), '%s' FROM c";
@@ -49,7 +49,7 @@ def ask(node, script):
 
 
 def open_with(node):
-    """The expression for a class of databases; None: this node has no SQLite."""
+    """The expression for a class of databases, or None if this node has no SQLite."""
     names = ["node:sqlite"] + [os.path.join(npm, name) for npm in NPM for name in ("better-sqlite3", "libsql")]
     for name in names:
         value = "require(%s)%s" % (json.dumps(name), ".DatabaseSync" if name == "node:sqlite" else "")
@@ -62,10 +62,10 @@ HOSTS = {node: value for node, value in ((node, open_with(node)) for node in sor
 
 
 class NodeCallers(Recording):
-    # Not in the source. Those of initializers are the class's since V8 12.
+    # These frames are not in the source. Frames of initializers belong to the class since V8 12.
     named_later = ("computed1", "<static_initializer>", "<instance_members_initializer>")
 
-    # Each run is logged, and so has a stack: that of its last call, if none was sampled.
+    # Each run is logged and so has a stack: the stack of its last call, if it was not sampled.
     every = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
     options = OPTIONS
 
@@ -76,7 +76,7 @@ class NodeCallers(Recording):
         return self.told_and_seen(name, head.replace("@DATABASE@", HOSTS[node]) + script, node, "--no-warnings", *options)
 
     def own(self, frames):
-        """Without node's own, whose functions have other names for V8, and without the driver's."""
+        """Removes node's own frames, whose functions have other names in V8, and the driver's."""
         return [[file, line, "<anonymous>" if function in self.named_later else function] for file, line, function in frames
                 if not file.startswith("node:") and "/node_modules/" not in file]
 
@@ -165,7 +165,8 @@ if (db)
 ''')
 
     def test_compiled(self):
-        """The same lines by the interpreter and each compiler: a long loop changes while it runs, and small functions are inlined."""
+        """The interpreter and each compiler give the same lines: a long loop is compiled while it runs, and small
+        functions are inlined."""
         program = r'''
 const small = db.prepare('SELECT ? + 1 AS c');
 const at = new Set([0, 50, 700, 3000, 12000, %(last)d]);
@@ -219,7 +220,7 @@ try { query(); } catch { }
 ''')
 
     def test_asynchronous(self):
-        """Promises, timers, callbacks: the stack is what runs, as V8 has it without what was awaited."""
+        """Promises, timers, callbacks: the stack contains the running functions, like V8's without awaited ones."""
         self.expect_all(r'''
 async function first() {
   await null;
@@ -276,7 +277,7 @@ db.prepare(slow('module')).get();
             self.expect_same(node, told, seen)
 
     def test_texts(self):
-        """Wide sources, and each kind of line's end."""
+        """Wide sources, and each kind of line end."""
         for node in HOSTS:
             for wide in "", "// 数 𐌰\n":
                 script = wide + "a();\r\nfunction a() {\r  // x\u2028\n\n  db.prepare(slow('ends')).get();\r\n}\r\n"
@@ -313,7 +314,7 @@ for (let i = 0; i < 300; i++)
         self.expect_all(script, "--expose-gc", "--stress-compaction", "--max-semi-space-size=1", "--stress-flush-code")
 
     def test_finalizers(self):
-        """A connection that the collector closes: its caller is not what happened to run."""
+        """The collector closes a connection. Its caller is not the code that happens to run."""
         self.options = self.every
         for node, value in HOSTS.items():
             self.run_node(node, r'''
@@ -331,7 +332,7 @@ slow('none');
             self.assertLessEqual(set(closes), {("",)}, node)
 
     def test_caller(self):
-        """The application's frame, not its library's; and the command names it."""
+        """The caller is the application's frame, not its library's, and the command names it."""
         folder = os.path.join(self.folder, "node_modules", "orm")
         os.makedirs(folder)
         self.file("node_modules/orm/index.js", "exports.query = function query(db, text) {\n  return run(db, text);\n};\n"
@@ -354,7 +355,7 @@ for (let i = 0; i < 5; i++)
             self.assertIn("from app.js:%d (orders)" % line, done.stdout)
 
     def test_unchanged(self):
-        """The program's output is the same, and its queries are right, with the place of each of them."""
+        """The program's output does not change, and its queries have the right places."""
         self.options = self.every
         for node, value in HOSTS.items():
             program = self.file("app.js", r'''

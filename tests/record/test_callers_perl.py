@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The file, line and function from which a Perl program called SQLite equal those of caller().
+"""The file, line and function from which a Perl program called SQLite equal the ones of caller().
 
 usage: test_callers_perl.py QUERYPROF"""
 
@@ -11,7 +11,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# caller() has the place of a call and the name of what was called: so a frame's name is that of the next, but for eval {}.
+# caller() returns the place of a call and the name of the callee. So a frame's name is the next entry's, except in eval
+# {}.
 HEAD = r'''
 use strict; use warnings; use utf8; use DBI; use DBD::SQLite; use JSON::PP;
 our $SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x), '%s' FROM c";
@@ -45,13 +46,13 @@ class PerlCallers(Recording):
         return self.told_and_seen(file, HEAD + script + TAIL, "perl", "-I", self.folder)
 
     def own(self, frames):
-        """Without the newest frames, which are the driver's."""
+        """Removes the newest frames, which belong to the driver."""
         while frames and "/DB" in frames[0][0]:
             frames = frames[1:]
         return frames
 
     def expect_all(self, script, **more):
-        """query() runs the statement: its frame is one more than the program tells."""
+        """query() runs the statement, so there is one frame more than the program reports."""
         told, seen = self.run_perl(script, **more)
         self.assertTrue(told)
         for name, frames in told.items():
@@ -124,7 +125,7 @@ goes();
 ''')
 
     def test_freed(self):
-        """A sub whose name is gone while it runs."""
+        """A sub whose name is deleted while it runs."""
         told, seen = self.run_perl(r'''
 sub freed { my ($me) = @_; no strict "refs"; undef &freed2; delete $main::{freed}; query($db, slow("freed")) }
 sub freed2 {}
@@ -142,7 +143,7 @@ deep(10000);
         self.assertEqual(len(told["deep"]), 32)
 
     def test_threads(self):
-        """Each thread has an interpreter."""
+        """Each thread has its own interpreter."""
         script = r'''
 use threads;
 sub work { my ($i) = @_;
@@ -161,7 +162,7 @@ $told{"thread " . ($_ + 1)} = $threads[$_]->join for 0 .. 2;
             self.assertEqual(own[1], frames[0])
 
     def test_callback_and_fork(self):
-        """A query inside of a function of another query, and one of a forked child."""
+        """A query inside a function of another query, and a query of a forked child."""
         told, seen = self.run_perl(r'''
 my $other = DBI->connect("dbi:SQLite:dbname=:memory:", "", "", { RaiseError => 1 });
 $db->sqlite_create_function("nested", 1, sub { query($other, slow("nested")); 1 });
@@ -177,7 +178,7 @@ waitpid $pid, 0;
         self.assertEqual([frame[2] for frame in self.own(seen["child"])], ["main::query", "main::child", "(main)"])
 
     def test_caller(self):
-        """The application's frame, not its library's, in a file of another alphabet."""
+        """The caller is the application's frame, not its library's, in a file of another alphabet."""
         told, _ = self.run_perl(r'''
 sub orders { return $db->selectall_arrayref(slow("driver")) }
 orders() for 1 .. 5;

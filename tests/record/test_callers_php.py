@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The file, line and function from which a PHP program called SQLite equal those of debug_backtrace().
+"""The file, line and function from which a PHP program called SQLite equal the ones of debug_backtrace().
 
 usage: test_callers_php.py QUERYPROF"""
 
@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# A frame of debug_backtrace() has the place of a call and the name of what was called: so a frame's name is the next one's.
+# debug_backtrace() returns the place of a call and the name of the callee. So a frame's name is the next entry's.
 HEAD = r'''<?php
 const SLOW = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 60000) SELECT sum(x), '%s' FROM c";
 $told = [];
@@ -50,7 +50,7 @@ class PhpCallers(Recording):
         return self.told_and_seen(file, HEAD + setup + script + TAIL, "php", *options)
 
     def expect_all(self, script, *options, drivers=DRIVERS, **more):
-        """query() runs the statement: its frame is one more than the program tells."""
+        """query() runs the statement, so there is one frame more than the program reports."""
         for driver in drivers:
             told, seen = self.run_php(script, *options, setup=DRIVERS[driver], **more)
             self.assertTrue(told)
@@ -99,7 +99,7 @@ if (count($told) > 3) {
 '''.replace("usort($list = [2, 1]", "$list = [2, 1]; usort($list"))
 
     def test_generators(self):
-        """Also those that delegate, and that leave frames that stand for several."""
+        """Generators, including ones that delegate, whose frames stand for several."""
         self.expect_all(r'''
 function inner($db) { yield query($db, slow("inner")); yield query($db, slow("inner again")); }
 function middle($db) { yield 0;
@@ -139,7 +139,7 @@ deep($db, 10000);
         self.assertEqual(len(self.expect_all(script)["deep"]), 32)
 
     def test_optimized(self):
-        """With code that opcache has put into shared memory and optimized, and compiled where it can."""
+        """With code that opcache has put into shared memory, optimized and, if possible, compiled."""
         script = r'''
 function inlined($db, $n) { return query($db, slow("optimized $n")); }
 for ($i = 0; $i < 4; $i++) inlined($db, $i);
@@ -161,7 +161,7 @@ query($db, slow("after"));
 ''')
 
     def test_callback_and_fork(self):
-        """A query inside of a function of another query, and one of a forked child."""
+        """A query inside a function of another query, and a query of a forked child."""
         script = r'''
 $other = new SQLite3(":memory:");
 $db->createFunction("nested", function ($x) use ($other) { return $other->querySingle(slow("nested")); }, 1);
@@ -179,7 +179,7 @@ if (function_exists("pcntl_fork")) {
             self.assertEqual([frame[2] for frame in seen["child"]], ["child", "{main}"])
 
     def test_caller(self):
-        """The application's frame, not its library's, in a file of another alphabet."""
+        """The caller is the application's frame, not its library's, in a file of another alphabet."""
         os.mkdir(os.path.join(self.folder, "vendor"))
         self.file("vendor/orm.php", "<?php\nfunction orm($db, $sql) { return query2($db, $sql); }\nfunction query2($db, $sql) { return $db->querySingle($sql); }\n")
         told, _ = self.run_php(r'''

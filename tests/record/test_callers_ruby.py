@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The file, line and function from which a Ruby program called SQLite equal those of caller_locations().
+"""The file, line and function from which a Ruby program called SQLite equal the ones of caller_locations().
 
 usage: test_callers_ruby.py QUERYPROF"""
 
@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# caller_locations() has a function in C at the place of its caller, and since 3.4 the class before the function's name.
+# caller_locations() reports a function in C at its caller's place, and since 3.4 the class before the function's name.
 HEAD = r'''
 require "sqlite3"
 require "json"
@@ -42,13 +42,13 @@ class RubyCallers(Recording):
         return self.told_and_seen(file, HEAD + script + TAIL, "ruby", *options)
 
     def own(self, frames):
-        """Without the newest frames, which are the driver's."""
+        """Removes the newest frames, which belong to the driver."""
         while frames and "/sqlite3/" in frames[0][0]:
             frames = frames[1:]
         return [frame for frame in frames if not frame[0].startswith("<internal:")]
 
     def expect_all(self, script, *options, **more):
-        """query() runs the statement: its frame is one more than the program tells."""
+        """query() runs the statement, so there is one frame more than the program reports."""
         told, seen = self.run_ruby(script, *options, **more)
         self.assertTrue(told)
         for name, frames in told.items():
@@ -125,7 +125,7 @@ end
 ''')
 
     def test_long_functions(self):
-        """Lines of functions with more instructions than the first part of the table of lines holds."""
+        """Lines of functions with more instructions than fit into the first part of the table of lines."""
         lines = "".join("  x += %d * x if x > %d\n" % (i, i) + ("  query($db, slow('long %d'))\n" % i if i % 97 == 5 else "")
                         for i in range(1000))
         told, _ = self.expect_all("def long(x)\n%send\nlong(-1)\n" % lines)
@@ -164,7 +164,7 @@ signals
 ''')
 
     def test_fibers_and_threads(self):
-        """Each has a stack; an enumerator is a fiber."""
+        """Each fiber and thread has a stack. An enumerator is a fiber."""
         self.expect_all(r'''
 fiber = Fiber.new do
   query($db, slow("fiber"))
@@ -193,7 +193,7 @@ deep(10000)
         self.assertEqual(len(told["deep"]), 32)
 
     def test_collector(self):
-        """A collection at each allocation, and one that moves objects."""
+        """Garbage is collected at each allocation, and objects are moved."""
         script = r'''
 def f(i) query($db, slow("stress #{i}")) end
 f(0)
@@ -211,7 +211,7 @@ f(4)
         self.expect_all(script, "--jit")
 
     def test_ended_by_the_collector(self):
-        """A statement that the collector ends has no caller that is not its own."""
+        """A statement that the collector ends keeps its own caller."""
         told, seen = self.run_ruby(r'''
 def leaves(i)
   statement = $db.prepare(slow("left #{i}"))
@@ -231,7 +231,7 @@ elsewhere
                 self.assertEqual([frame[2] for frame in self.own(frames)][:1], ["leaves"], name)
 
     def test_callback_and_fork(self):
-        """A query inside of a function of another query, and one of a forked child."""
+        """A query inside a function of another query, and a query of a forked child."""
         told, seen = self.run_ruby(r'''
 $other = SQLite3::Database.new(":memory:")
 $db.create_function("nested", 1) { |f, x| query($other, slow("nested")); f.result = 1 }
@@ -249,7 +249,7 @@ Process.wait(pid)
         self.assertEqual([frame[2] for frame in self.own(seen["child"])[:3]], ["query", "child", "block in <main>"])
 
     def test_caller(self):
-        """The application's frame, not its library's nor the driver's."""
+        """The caller is the application's frame, not its library's or the driver's."""
         os.makedirs(os.path.join(self.folder, "gems"))
         self.file("gems/orm.rb", "def orm(db, text)\n  [1].each { query(db, text) }\nend\n")
         told, seen = self.run_ruby(r'''
@@ -315,7 +315,7 @@ end
 ''')
 
     def test_unchanged(self):
-        """The program's output is the same, and its queries are right."""
+        """The program's output does not change, and its queries are right."""
         program = self.file("app.rb", r'''
 require "sqlite3"
 db = SQLite3::Database.new(":memory:")

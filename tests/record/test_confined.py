@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that confine themselves by seccomp: their output and their end are the same as alone, and what is missing is
+"""Programs that confine themselves by seccomp. Their output and their end are the same as alone, and missing data is
 reported.
 
 usage: test_confined.py QUERYPROF CONFINED OWN_CALLS_H [TEST]...; QUERYPROF_TEST_ALL=1: the whole matrix"""
@@ -17,17 +17,18 @@ HOST = os.path.abspath(sys.argv.pop(1))
 ALL = "QUERYPROF_TEST_ALL" in os.environ
 EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
 FORBIDS = "the program's seccomp filter forbids %s of queryprof's system calls"
-# The library makes them so often that a mistake shows.
+# The library makes these calls so often that an error shows.
 SOME = ("clock_gettime", "futex", "getrusage", "openat", "process_vm_readv", "rt_sigprocmask", "rt_sigreturn", "timer_create",
         "timer_delete", "timer_settime")
 
 UNSEEN = "it has a seccomp filter that queryprof did not see"
-# That a program with SQLite need not make, and the library does.
+# Calls that a program with SQLite need not make, but the library makes.
 UNUSUAL = ("clone", "clone3", "close_range", "connect", "getrusage", "getsockopt", "membarrier", "memfd_create", "pidfd_open", "ppoll",
            "process_vm_readv", "ptrace", "rt_sigpending", "rt_tgsigqueueinfo", "sched_getaffinity", "sendmsg", "socket",
            "timer_create", "timer_delete", "timer_settime", "uname", "unshare")
 ANSWERS = {"kill": 0x80000000, errno.EPERM: 0x00050000 | errno.EPERM}
-# In Python: the arguments are the answer and the calls. By a machine's instructions libc's function is not called.
+# In Python. The arguments are the answer and the calls. The call is made by machine instructions, so libc's function is
+# not used.
 CONFINE = """
 import ctypes, mmap, os, struct, sys
 def confine(is_bare=False):
@@ -66,12 +67,12 @@ CALLS = own_calls()
 
 
 def numbers():
-    """By the compiler: Python has no table of them."""
+    """Asks the compiler, because Python has no table of these numbers."""
     names = sorted(CALLS)
     source = "#include <sys/syscall.h>\n" + "".join("own %s SYS_%s\n" % (name, name) for name in names)
     done = subprocess.run(["cc", "-E", "-P", "-"], input=source, capture_output=True, text=True, check=True)
     found = dict(re.findall(r"^own (\w+) (\d+)$", done.stdout, re.M))
-    # Newer than the headers of some systems.
+    # Newer than some systems' headers.
     found.setdefault("pidfd_open", "434")
     found.setdefault("close_range", "436")
     return found
@@ -86,7 +87,8 @@ class Confined(Recording):
         done = self.record("timeout", "-s", "KILL", "200", HOST, how, action, *numbers_of_calls, options=options)
         self.assertEqual(done.returncode, alone.returncode, self.seen)
         if alone.returncode < 0:
-            # Killed by its own call: a thread that waits for another one makes it earlier or later, or not at all.
+            # The filter kills the process at its own call. A thread that waits for another one makes this call earlier,
+            # later, or not at all.
             shorter, longer = sorted((done.stdout, alone.stdout), key=len)
             self.assertTrue(longer.startswith(shorter), self.seen)
         else:
@@ -101,7 +103,7 @@ class Confined(Recording):
         return self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%/* ' || ? || ' */%'", where)[0][0]
 
     def expect_true_sentence(self, done, name, is_alive):
-        """What is said to be missing is missing, and nothing else is."""
+        """The report names everything that is missing, and nothing else."""
         said = [line for line in done.stderr.splitlines() if FORBIDS % 1 in line]
         self.assertEqual(len(said), 1, self.seen)
         self.assertRegex(said[0], FORBIDS % 1 + ": .")
@@ -121,20 +123,20 @@ class Confined(Recording):
 
     def test_matrix(self):
         known = numbers()
-        # The store's own calls without a thread of the store, some of them with each answer.
+        # The store's own calls in a process without the store's thread, some of them with each answer.
         for name in sorted(known) if ALL else SOME:
             for action in ("kill", "trap", str(errno.EPERM), str(errno.ENOSYS)) if ALL else ("kill", str(errno.EPERM)):
                 if name == "exit" and action not in ("kill", "trap"):
-                    continue  # libc tries to end a thread for ever
+                    continue  # libc tries forever to end a thread
                 with self.subTest(call=name, action=action):
                     done = self.run_both("tsync", action, known[name])
                     is_alive = done.stdout.endswith("end\n")
-                    # A signal's end that fails is the program's end, too.
+                    # If rt_sigreturn fails, the program ends, too.
                     if action in ("kill", "trap") or name == "rt_sigreturn":
                         self.expect_true_sentence(done, name, is_alive)
                     else:
                         self.assertNotIn("seccomp filter forbids", done.stderr, self.seen)
-                        # What the store cannot write is counted as lost.
+                        # Data that the store cannot write counts as lost.
                         if is_alive and CALLS[name] != "LOST_TIMERS" and name != "timer_create" and not self.sampled("after"):
                             self.assertRegex(done.stderr, r"\d+ samples or rows of queries lost: ")
 
@@ -167,7 +169,7 @@ class Confined(Recording):
             return set(re.findall(r"^\d+ +(\w+)\(", lines.read(), re.M))
 
     def test_list_is_whole(self):
-        """A recorded program makes no call but its own and those of the list."""
+        """A recorded program makes only its own calls and the calls in the list."""
         if not shutil.which("strace"):
             self.skipTest("no strace")
         for host in ([HOST, "refused", "kill"],
@@ -200,7 +202,7 @@ class Confined(Recording):
             self.assertGreater(self.sampled(where), 0, where + self.seen)
 
     def run_python(self, script, *action_and_calls):
-        """A program under a filter that nobody saw. Returns how it was recorded."""
+        """Runs a program under a filter that the library did not see. Returns how it was recorded."""
         known = numbers()
         self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
         path = self.file("host.py", script)
@@ -212,28 +214,30 @@ class Confined(Recording):
         return done
 
     def test_filter_before_sqlite(self):
-        """A filter that was there before the library is not seen. Nothing is called that it may kill for."""
+        """The library does not see a filter that is older than itself. It makes no call that the filter may punish by
+        killing."""
         done = self.run_python(CONFINE + "confine()\n" + QUERIES, "kill", *UNUSUAL)
         self.assertRegex(done.stderr, "nothing was recorded: .*python3.*: " + UNSEEN)
-        # One for which it does not load SQLite.
+        # The program does not load SQLite under this filter.
         done = self.run_python(CONFINE + "confine()\nimport decimal\nprint('end')\nraise SystemExit(5)", "kill", *UNUSUAL)
         self.assertRegex(done.stderr, UNSEEN)
 
     def test_filter_by_a_bare_call(self):
-        """Between loading SQLite and the first query, past libc's functions."""
+        """The filter is installed between loading SQLite and the first query, and not by libc's functions."""
         done = self.run_python("import sqlite3\n" + CONFINE + "confine(is_bare=True)\n" + QUERIES, "kill", *UNUSUAL)
         self.assertRegex(done.stderr, "samples missing, refused 1 time: " + UNSEEN)
 
     def test_filter_in_between(self):
-        """One that comes before the first query, by a function of libc's, is evaluated."""
+        """The library evaluates a filter that libc's function installs before the first query."""
         known = numbers()
         done = self.run_both("early", "kill", *(known[name] for name in UNUSUAL if name not in ("clone", "clone3", "ppoll")))
         self.assertRegex(done.stderr, FORBIDS % (len(UNUSUAL) - 3) + ": use queryprof record to store later samples")
         self.assertEqual([self.logged(where) for where in ("before", "after", "in a thread", "last")], [1, 1, 1, 1], self.seen)
 
     def test_no_memfd_no_pidfd(self):
-        """The command finds a process without a pidfd. What is not recorded without memory is said. A filter that kills is seen
-        before it is there, and then the process has its memory, but its children have none."""
+        """The command finds a process without a pidfd. It reports data that is not recorded for lack of memory. The
+        library sees a killing filter before it is installed; then the process has its memory, but its children have
+        none."""
         known = numbers()
         missing = ("children that are forked later are not recorded", "the kernel or a seccomp filter refuses it shared memory")
         for action, calls, logged, said in ((errno.ENOSYS, ("pidfd_open",), [1] * 5, ()), ("kill", ("pidfd_open",), [1] * 5, ()),
@@ -246,7 +250,7 @@ class Confined(Recording):
                 self.assertEqual(tuple(line for line in missing if line in done.stderr), said, self.seen)
 
     def test_filter_around_the_command(self):
-        """As in a container: the command runs under it, too."""
+        """As in a container, the command runs under the filter, too."""
         inner = self.arguments(PYTHON, "-c", "import sys\n" + QUERIES, options=EVERY)
         path = self.file("around.py", CONFINE + "confine()\nos.execv(%r, %r)\n" % (inner[0], inner))
         done = subprocess.run([PYTHON, path, str(ANSWERS[errno.EPERM]), numbers()["ptrace"]], capture_output=True, text=True,
@@ -257,7 +261,7 @@ class Confined(Recording):
         self.assertNotIn("seccomp filter forbids", done.stderr)
 
     def test_timers_refused(self):
-        """Who refused them: with EPERM the kernel does not."""
+        """The report names the refuser. The kernel itself does not refuse with EPERM."""
         for answer, who in (errno.EPERM, "a seccomp filter refused a timer: Operation not permitted"), \
                            (errno.ENOSYS, "the system or a seccomp filter refused a timer: Function not implemented"), \
                            (errno.EAGAIN, "the system refused a timer: Resource temporarily unavailable"):
@@ -266,7 +270,8 @@ class Confined(Recording):
                 self.assertRegex(done.stderr, r"samples missing, refused \d+ times?: " + who)
 
     def test_system_without_descriptors(self):
-        """No file can be opened, nor a connection made, for want of what the command still has: it stores the ring."""
+        """Neither a file can be opened nor a connection be made. The command has its descriptors, so it stores the
+        ring."""
         for answer in errno.EMFILE, errno.ENFILE, errno.ENOMEM:
             with self.subTest(answer=errno.errorcode[answer]):
                 done = self.run_both("tsync", str(answer), numbers()["openat"], numbers()["socket"])
@@ -275,7 +280,7 @@ class Confined(Recording):
                 self.assertIn("samples missing, refused 1 time: a forked child could not hand its memory over\n", done.stderr)
 
     def test_child_without_getpid(self):
-        """It is a process of its own in the file."""
+        """The child is a process of its own in the file."""
         self.run_both("tsync", "kill", numbers()["getpid"])
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM trace_log"), [(2,)], self.seen)
         self.assertEqual(self.logged("in a child"), 1, self.seen)

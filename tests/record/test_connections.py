@@ -16,11 +16,11 @@ COUNTS = "page_cache_hits, page_cache_misses, page_cache_writes, page_cache_spil
 
 
 class Connections(Recording):
-    # Which function a sample is in decides what could be saved.
+    # A sample's function determines what could be saved.
     names = ()
 
     def host(self, pages):
-        """What the program counted, and the rows."""
+        """Returns the program's counts, and the rows."""
         self.path = os.path.join(self.folder, "app.db")
         done = self.record(HOST, self.path, str(pages), options=OPTIONS + ("--setting", "log_queries_min_query_duration_ns=0"))
         self.assertEqual(done.returncode, 0, self.seen)
@@ -42,7 +42,7 @@ class Connections(Recording):
             if isinstance(counts[0], int) and None not in counts[3:]:
                 self.assertEqual(list(counts[1:]), sorted(counts[1:]))
         self.assertEqual(list(rows[-1][5:]), others)
-        # What was looked up between a row and the moment in which the program set the counter to zero is lost.
+        # Look-ups between a row and the program's reset of the counter are lost.
         self.assertTrue(rows[0][4] <= rows[-1][4] <= hits, (rows, hits))
         finding, = self.findings()
         missed = 100 * others[0] / (rows[-1][4] + others[0])

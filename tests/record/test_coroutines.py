@@ -17,7 +17,7 @@ ORDER = [1, 2, 0]  # neither the order of the beginnings nor its reverse
 TEXTS = [SLOW.replace("SELECT sum(x) FROM c", "SELECT pause(%d) + sum(x) FROM c" % i) for i in range(COUNT)]
 WANTED = "".join("%d: %d\n" % (i, int(ANSWER) + i) for i in ORDER)
 
-# A program, and how it is asked whether it has what the test needs.
+# By language: a program, and the command that tests whether the language has everything that the test needs.
 LANGUAGES = {
     "php": (["php", "-r"], "new SQLite3(':memory:'); new Fiber(fn() => 0);", """
 $fibers = [];
@@ -78,8 +78,8 @@ class Coroutines(Recording):
             if NAME != "python":
                 self.expect_sampled(1, text)
                 continue
-            # The stack of a greenlet that waits is copied away, so its statement seems to have ended. A later step
-            # is a run of its own, which is logged if it has a sample.
+            # The stack of a waiting greenlet is copied away, so its statement seems to have ended. A later step counts
+            # as another run, which is logged if it has a sample.
             found = [real for query, _, real, _ in self.queries() if query == text]
             self.assertTrue(found, self.seen)
             self.assertGreaterEqual(found[0], 10, self.describe(text))

@@ -36,11 +36,11 @@ EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
 
 class FileSize(Recording):
     def limited(self, limit, *command):
-        """Begins without the limit: the command itself writes a file."""
+        """Sets the limit in the program, because the command itself writes a file."""
         return ("prlimit", "--fsize=%d" % limit, *command)
 
     def test_limits(self):
-        """The shared memory is a file, too."""
+        """The limit applies to the shared memory, too, because that is a file."""
         for limit in 0, 512, 100000, 3 << 20, 1 << 30:
             with self.subTest(limit=limit):
                 self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
@@ -54,19 +54,19 @@ class FileSize(Recording):
         self.expect_sampled(5)
 
     def test_programs_without_sqlite(self):
-        """Their lines for the command's last words are no file's."""
+        """The command's last words about them do not need a file."""
         done = self.record(*self.limited(0, "sh", "-c", "true; ls / >/dev/null; exit 3"))
         self.assertEqual(done.returncode, 3, self.seen)
         self.assertIn("started loaded a SQLite library", done.stderr)
 
     def test_debug_log(self):
-        """The log cannot be written, and that is no signal for the host."""
+        """The log cannot be written, and the host gets no signal for that."""
         done = self.record(*self.limited(0, PYTHON, "-c", FORKS), options=EVERY,
                            env={**os.environ, "QUERYPROF_DEBUG": "all", "QUERYPROF_DEBUG_FILE": self.folder + "/debug.log"})
         self.assertEqual((done.returncode, done.stdout), (0, ANSWERS), self.seen)
 
     def test_pending_signal(self):
-        """A signal of the host's that waits is not taken away, and none of ours waits in its place."""
+        """A pending signal of the host stays pending, and no signal of the library becomes pending."""
         for sent in False, True:
             with self.subTest(sent=sent):
                 script = """

@@ -32,7 +32,7 @@ STATEMENTS = [
     *[COSTLY] * 60,
 ]
 
-# Each runs the statements of a file, one a line.
+# Each program runs the statements of a file, one per line.
 PROGRAMS = {
     "python": ("app.py", """
 import sqlite3, sys
@@ -120,7 +120,7 @@ fn main() {
 
 class FirstLines(Recording):
     def command_of(self, name, path):
-        """What runs it; None: it is not on this machine."""
+        """The command that runs it, or None if this machine does not have it."""
         made = os.path.join(self.folder, "app")
         if name == "rust":
             built = shutil.which("rustc") and subprocess.run(["rustc", "-g", path, "-o", made], capture_output=True, check=False)
@@ -166,7 +166,7 @@ class FirstLines(Recording):
                     lines = lines[lines.index("") + 1:]
                 self.assertRegex(lines[0], r"^Statements with most of the time: \d+ of \d+")
                 self.assertRegex(lines[2], why)
-                # The line of the program that called SQLite, of compiled ones by their debug information.
+                # The program's line that called SQLite; for compiled programs from their debug information.
                 if name in ("rust", "go"):
                     at = next(i for i, line in enumerate(lines) if line.startswith("Callers in the program"))
                     self.assertRegex(lines[at + 2], r" %s:\d+ +\S*main$" % re.escape(file_name))

@@ -18,7 +18,7 @@ RUNS = 200
 CHILDREN, DESCRIPTORS = 300, 256
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
 
-# Runs queries, and so does a child that it forks. Printed: how many threads each has, which shows whether it has a flusher.
+# The program and a forked child run queries. Each prints its number of threads, which shows whether it has a flusher.
 WORK = """
 import os, sqlite3, sys
 def work(who):
@@ -34,7 +34,7 @@ if os.fork() == 0:
 os.wait()
 """ % RUNS
 
-# From here on these calls fail with ENOSYS.
+# After this, these calls fail with ENOSYS.
 CONFINE = """
 import ctypes, struct
 code = [(0x20, 0, 0, 0)]
@@ -47,7 +47,7 @@ libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
 """
 
-# Who listens: the command, or its collector.
+# The listening process: the command, or its collector.
 LISTENER = """
 import os, socket, struct
 def listener():
@@ -56,7 +56,7 @@ def listener():
     return struct.unpack('iii', to.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 """
 
-# Stops it, and waits until all of its threads have stopped.
+# Stops the process, and waits until all of its threads have stopped.
 STOP = LISTENER + """
 import resource, signal
 def states(pid):
@@ -69,7 +69,7 @@ while set(states(command)) != {'T'}:
     pass
 """
 
-# Goes on alone, until the collector has taken the command's place.
+# Runs alone until the collector has taken the command's place.
 DAEMON = LISTENER + """
 import time
 if os.fork():
@@ -79,7 +79,7 @@ while listener() == first:
     time.sleep(0.01)
 """
 
-# More children than descriptors that a user without rights may have on their way to the command (two each).
+# More children than descriptors in flight to the command that a user without privileges may have (two each).
 FORKS = """
 input()
 for i in range(%d):
@@ -92,7 +92,7 @@ print('forked', flush=True)
 input()
 """ % CHILDREN
 
-# Goes elsewhere between its queries and those of a child that it forks.
+# The program changes its root or namespace between its queries and the queries of a forked child.
 GOES = """
 import ctypes, os, sqlite3, sys
 def work(who):
@@ -112,7 +112,7 @@ if os.fork() == 0:
 os.wait()
 """ % RUNS
 
-# What a process of the recording, which knows the key, could send by mistake or on purpose.
+# Messages that a process of the recording, which knows the key, could send by mistake or on purpose.
 HOSTILE = r"""
 import array, os, socket, struct, sys
 key, base = os.environ['QUERYPROF_RECORD_KEY'][:32], os.environ['QUERYPROF_RECORD_KEY'][32:]
@@ -147,7 +147,7 @@ print(sent, len(messages), flush=True)
 """
 
 
-# When the command has been killed, another user takes the place of its abstract socket. A child would hand its ring over there.
+# After the command was killed, another user binds its abstract socket. A child would hand its ring over there.
 IMPOSTOR = r"""
 import os, signal, socket, sqlite3, sys, time
 address = '\0queryprof-' + os.environ['QUERYPROF_RECORD_KEY'][:16]
@@ -180,7 +180,7 @@ os.wait()
 
 
 def numbers(*names):
-    """By the compiler: Python has no table of them."""
+    """Asks the compiler, because Python has no table of these numbers."""
     source = "#include <sys/syscall.h>\n" + "".join("number SYS_%s\n" % name for name in names)
     done = subprocess.run(["cc", "-E", "-P", "-"], input=source, capture_output=True, text=True, check=True)
     found = re.findall(r"^number (\w+)$", done.stdout, re.M)
@@ -189,7 +189,7 @@ def numbers(*names):
 
 class Handover(Recording):
     def namespace(self, *options):
-        """The start of a command in namespaces of its own."""
+        """Words that start the command in namespaces of its own."""
         command = ["unshare", *(() if os.getuid() == 0 else ("-r",)), *options]
         if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
             self.skipTest("no namespaces here")
@@ -199,7 +199,7 @@ class Handover(Recording):
         return sorted(name for name in os.listdir(self.folder) if name.startswith("queryprof"))
 
     def expect_all(self, *program, script=WORK.replace("CONFINE", ""), arguments=(), around=(), **named):
-        """All runs are stored, and neither process has a thread of ours."""
+        """All runs are stored, and neither process has a thread of the library."""
         self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
         done = self.record(*program, PYTHON, "-c", script, *arguments, options=EVERY_RUN, around=around,
                            env={**os.environ, "TMPDIR": self.folder}, **named)
@@ -218,13 +218,14 @@ class Handover(Recording):
         self.expect_all(*self.namespace("-n"), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
 
     def test_new_root_and_network(self):
-        """With all of the file system at another place."""
+        """The whole file system is at another place."""
         root = os.path.join(self.folder, "root")
         os.mkdir(root)
         self.expect_all(*self.namespace("-n", "-m"), "sh", "-c", 'mount --rbind / "$0" && exec chroot "$@"', root, root)
 
     def test_goes_elsewhere(self):
-        """The process keeps its memory. A child hands its own over unless it sees neither socket: that is said then."""
+        """The process keeps its memory. A child hands its own over, unless it sees neither socket; the command reports
+        that."""
         empty = os.path.join(self.folder, "empty")
         os.mkdir(empty)
         for places in ("root",), ("network",), ("root", "network"):
@@ -243,7 +244,7 @@ class Handover(Recording):
         self.expect_all(*self.namespace("-n", "-p", "-f"))
 
     def test_long_folder(self):
-        """The name of a socket is short: one in /tmp it is then."""
+        """A socket's name is limited, so the socket is in /tmp."""
         long = os.path.join(self.folder, "x" * 100)
         os.mkdir(long)
         script = WORK.replace("CONFINE", "") + "print(os.environ['QUERYPROF_RECORD_KEY'])"
@@ -259,14 +260,14 @@ class Handover(Recording):
         self.expect_all(script=WORK.replace("CONFINE", CONFINE), arguments=numbers("pidfd_open"))
 
     def test_no_pidfd_in_time_namespace(self):
-        """Its clock is behind the command's, by which it seems to have sent its message before it began."""
+        """The process's clock is behind the command's, so it seems to have sent its message before it began."""
         with open("/proc/uptime", encoding="utf-8") as file:
             half = int(float(file.read().split()[0])) // 2
         script = WORK.replace("CONFINE", CONFINE).replace("    work('child')", "    import time\n    time.sleep(0.3)\n    work('child')")
         self.expect_all(*self.namespace("-T", "-f", "--boottime", str(-half)), script=script, arguments=numbers("pidfd_open"))
 
     def test_no_memory(self):
-        """A process that cannot make its memory goes on, and the reason is said."""
+        """A process that cannot allocate its memory continues, and the command reports the reason."""
         refused = "samples missing, refused 1 time: %s\n"
         limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         for script, runs, why in (
@@ -283,7 +284,8 @@ class Handover(Recording):
                     self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* %s%%'" % who), [(expected,)])
 
     def test_stopped_command(self):
-        """It is stopped from before the begin of a process to after its end. All runs are stored when it continues."""
+        """The command is stopped from before a process begins until after its end. All runs are stored when the command
+        continues."""
         for before in "", DAEMON:
             for calls in (), ("pidfd_open",):
                 with self.subTest(is_daemon=bool(before), calls=calls):
@@ -300,7 +302,7 @@ class Handover(Recording):
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
     def test_storing_command(self):
-        """Its thread that stores is held as by a disk that does not answer: the other one takes what is on its way."""
+        """The command's storing thread is held as by a hanging disk. Its other thread accepts incoming messages."""
         limited = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d))\n" % (DESCRIPTORS, DESCRIPTORS)
         script = limited + WORK.partition("CONFINE")[0] + FORKS
         process = subprocess.Popen(self.arguments("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", PYTHON,
@@ -335,13 +337,13 @@ class Handover(Recording):
         return held if (len(names), len(held)) == (3, 2) else None
 
     def test_strict_memory(self):
-        """Where memory is never overcommitted, as the processes and the command read it."""
+        """Memory is never overcommitted, as the processes and the command see it."""
         mode = self.file("mode", "2\n")
         self.expect_all(around=[*self.namespace("-m"), "sh", "-c", 'mount --bind "$0" /proc/sys/vm/overcommit_memory && exec "$@"',
                                 mode])
 
     def test_hostile_messages(self):
-        """They disturb nobody."""
+        """Hostile messages have no effect on others."""
         script = WORK.replace("CONFINE", "") + "print('hostile')\n" + HOSTILE
         done = self.record(PYTHON, "-c", script, options=EVERY_RUN, env={**os.environ, "TMPDIR": self.folder})
         self.assertEqual(done.returncode, 0, self.seen)
@@ -357,7 +359,7 @@ class Handover(Recording):
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
     def test_impostor(self):
-        """Nothing is handed over to another user."""
+        """No process hands its memory over to another user."""
         process = subprocess.Popen(self.arguments("sh", "-c", '"$@" $PPID & wait', "sh", PYTHON, "-c", IMPOSTOR,
                                                   options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                    env={**os.environ, "TMPDIR": self.folder})
@@ -366,7 +368,7 @@ class Handover(Recording):
         self.assertEqual(process.wait(300), -signal.SIGKILL)
 
     def test_nothing_is_left(self):
-        """Where the program does not begin, and where another process of it goes on."""
+        """No files remain if the program does not begin, or if another of its processes continues."""
         env = {**os.environ, "TMPDIR": self.folder}
         self.assertEqual(self.record("./no-such-program", env=env).returncode, 127, self.seen)
         self.assertEqual(self.temporary_names(), [], self.seen)

@@ -12,15 +12,15 @@ import os
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# Its name, the command that shows whether it has its SQLite, the program that it runs.
+# By name: the command that shows whether the interpreter has its SQLite, and the program that it runs.
 INTERPRETERS = {
     # Linked with the library.
     "sqlite3": (["sqlite3", "-init", "/dev/null", ":memory:"], "SELECT 1", SLOW),
-    # A module that is loaded with a scope of its own.
+    # A module that is loaded with its own scope.
     "python3": ([PYTHON, "-c"], "import sqlite3", """import sqlite3
 db = sqlite3.connect(':memory:')
 print(db.execute(%r).fetchone()[0])""" % SLOW),
-    # Modules are loaded with RTLD_DEEPBIND: what is preloaded does not come first.
+    # Modules are loaded with RTLD_DEEPBIND, so a preload does not come first.
     "php": (["php", "-r"], "new SQLite3(':memory:');", """
 $db = new SQLite3(':memory:'); echo $db->querySingle('%s'), "\n";""" % SLOW),
     "php-pdo": (["php", "-r"], "new PDO('sqlite::memory:');", """
@@ -35,7 +35,7 @@ sqlite3 db :memory:
 puts [db eval {%s}]""" % SLOW),
 }
 
-# TIMED_TABLE and the others of tests/lib/recording.py, with its own clock around each run.
+# TIMED_TABLE and the other SQL of tests/lib/recording.py, with the program's own clock around each run.
 TIMED = {
     "python3": """import sqlite3, time
 db = sqlite3.connect(':memory:', isolation_level=None)
@@ -131,8 +131,8 @@ class Interpreter(Recording):
                          r"(queryprof: the findings take longer than .*\n)?"  # on a busy machine
                          + (r"queryprof: callers: the lines of the program are not known for tclsh[\d.]*: queryprof does not understand "
                             r"this interpreter, or its driver \(.*\)\n$" if NAME == "tclsh" else "$"))
-        # Every stack of the query goes through the library's own code, or a wrapper's around it. (What a busy
-        # machine adds, the time in its run queue, has no stack; and closing the connection is a query, too.)
+        # Every stack of the query contains the library's own code, or a wrapper's that encloses it. Two kinds of time
+        # are left out: a busy machine's run queues have no stack, and closing the connection is a query, too.
         names = subprocess.run([QUERYPROF, "sql", self.trace,
                                 "SELECT traceToText(s.trace) AS stack FROM trace_log AS s JOIN query_log AS q "
                                 "USING (query_id) WHERE s.trace_type <> 'OffCPU' AND q.query LIKE 'WITH RECURSIVE%'",

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processes under `queryprof record` that are killed, or end by a bare system call: the file has what they had
-committed, once.
+"""Processes under `queryprof record` that are killed, or end by a bare system call. The file contains their committed data,
+once.
 
 usage: test_killed.py QUERYPROF KILLED: a program that runs queries until it is killed
 
-QUERYPROF_TEST_ROUNDS: so many processes are killed (default 16)."""
+QUERYPROF_TEST_ROUNDS: the number of processes that are killed (default 16)."""
 
 import collections
 import random
@@ -24,8 +24,8 @@ THREADS_MAX = 8
 WORKERS = min(9, 1 + ROUNDS)
 SAMPLES_BITS = 24
 
-# All queries have a line, and samples are many. A long interval leaves more in the ring, a
-# short one has the flusher killed in the middle of its work.
+# Each query has a row, and samples are many. A long interval leaves more in the ring. With a short one, the flusher is
+# killed during its work.
 EVERY_QUERY = ("--cpu", "200us", "--real", "500us", "--setting", "log_queries_min_query_duration_ns=0")
 INTERVALS_MS = (1, 20, 5000)
 
@@ -44,7 +44,7 @@ class Killed(Recording):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def accounts(self, place):
-        """Two numbers for each thread of a process: queries that have ended, and what ran."""
+        """Two numbers for each thread of a process: its ended queries, and its running query."""
         try:
             with open(self.ledger, "rb") as file:
                 file.seek(place * THREADS_MAX * 16)
@@ -56,7 +56,7 @@ class Killed(Recording):
         return self.accounts(place)[::2]
 
     def stored(self):
-        """The numbers of the queries that are in the file, by process and thread."""
+        """The numbers of the queries in the file, by process and thread."""
         found = collections.defaultdict(list)
         for (text,) in self.rows("SELECT query FROM query_log WHERE query LIKE '%q\\_%' ESCAPE '\\'"
                                  " AND type = 'QueryFinish'"):
@@ -65,7 +65,7 @@ class Killed(Recording):
         return found
 
     def counted(self):
-        """How many runs the counters of statements have, by process and thread."""
+        """The number of runs in the statements' counters, by process and thread."""
         found = collections.Counter()
         for text, calls in self.rows("SELECT query, calls FROM statement_stats WHERE query LIKE '%q\\_%' ESCAPE '\\'"
                                      " OR query = '(other)'"):
@@ -77,7 +77,7 @@ class Killed(Recording):
         found = self.counted()
         for place in places:
             for thread, ended in enumerate(self.ended(place)):
-                # The last one may have been counted by queryprof, and not by the host yet.
+                # queryprof may have counted the last query before the host did.
                 self.assertIn(found[place, thread], (ended, ended + 1),
                               "process %d, thread %d: %d ended%s" % (place, thread, ended, self.seen))
 
@@ -86,12 +86,12 @@ class Killed(Recording):
         for place in places:
             for thread, ended in enumerate(self.ended(place)):
                 numbers = sorted(found[place, thread])
-                # The last one may have been committed, and not counted by the host yet.
+                # queryprof may have committed the last query before the host counted it.
                 self.assertIn(numbers, [list(range(ended)), list(range(ended + 1))],
                               "process %d, thread %d: %d ended%s" % (place, thread, ended, self.seen))
 
     def expect_samples_of_running(self, places):
-        """The process's own counters of its running queries before it was killed."""
+        """Compares with the process's own counters of its running queries before it was killed."""
         stored = {text.split(" q_")[1].split()[0]: (kind, samples) for text, kind, samples in self.rows("""
             SELECT query, type, (SELECT count(*) FROM trace_log AS s WHERE s.query_id = q.query_id)
             FROM query_log AS q WHERE query LIKE '%q\\_%' ESCAPE '\\'""")}
@@ -106,7 +106,7 @@ class Killed(Recording):
                 self.running_samples += samples if kind == "QueryStart" else 0
 
     def expect_samples(self):
-        """A query's line says how many samples its process has committed."""
+        """A query's row contains the number of samples that its process has committed."""
         wrong = self.rows("""
             SELECT query_log.query_id, samples_cpu + samples_real, count(s.timestamp_ns)
             FROM query_log LEFT JOIN trace_log AS s
@@ -114,7 +114,7 @@ class Killed(Recording):
             GROUP BY query_log.query_id HAVING count(s.timestamp_ns) <> samples_cpu + samples_real""")
         self.assertEqual(wrong, [], self.seen)
         self.assertGreater(self.rows("SELECT count(*) FROM trace_log")[0][0], 0, self.seen)
-        # Every address is of a module that is known.
+        # Every address belongs to a known module.
         unknown, all_of_them = self.rows("""
             SELECT count(*) FILTER (WHERE a.value & 0x4000000000000000), count(*)
             FROM stacks, json_each(stacks.trace) AS a""")[0]
@@ -127,10 +127,10 @@ class Killed(Recording):
         self.seen = "\nexit status %d\n%s%s" % (process.returncode, out, err)
 
     def test_at_a_random_moment(self):
-        """The command itself is killed."""
+        """This test kills the command itself."""
         turns = max(ROUNDS // 4, 1)
         for turn in range(turns * 10):
-            # On a loaded machine the one that is killed may not have had the processor yet.
+            # On a loaded machine the killed process may not have run yet.
             if turn >= turns and self.running_samples > 0:
                 break
             with self.subTest(turn=turn):
@@ -149,7 +149,7 @@ class Killed(Recording):
         self.assertGreater(self.running_samples, 0)
 
     def test_counters(self):
-        """Statements that are too short for a line."""
+        """Statements that are too short for a row."""
         for turn in range(max(ROUNDS // 2, 1)):
             with self.subTest(turn=turn):
                 self.setUp_again()
@@ -169,7 +169,7 @@ class Killed(Recording):
 
     @staticmethod
     def child_of(pid):
-        """The program: the other child, the witness, has another name."""
+        """Returns the program. The other child, the witness, has another name."""
         with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
             for child in file.read().split():
                 with open("/proc/%s/comm" % child, encoding="ascii") as name:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""If a process is killed while it waits, the file has how long it waited, for what, and whose lock it was.
+"""If a process is killed while it waits, the file contains the duration and the cause of the wait, and the owner of the lock.
 
     test_killed_waiting.py QUERYPROF"""
 
@@ -20,7 +20,7 @@ import os, sqlite3, sys
 print(os.getpid(), flush=True)
 sqlite3.connect(sys.argv[1], timeout=600).execute("INSERT INTO t VALUES (1)")
 """
-# Waits that never end, by the words of trace_log.
+# Waits that never end, by their names in trace_log.
 ENDLESS = """
 import os, select, socket, sqlite3, sys, threading, time
 pipe, network, lock = os.pipe(), socket.socketpair(), threading.Lock()
@@ -37,7 +37,7 @@ if sys.argv[2:]:  # other waits have ended before
     db.execute("SELECT rest(), rest()").fetchall()
 db.execute("SELECT wait(?)", (sys.argv[1],)).fetchone()
 """
-# Until the thread waits, and goes on to.
+# Returns when the thread waits, and keeps waiting.
 IS_WAITING = """
 def waits():  # how often it has given its processor up, if it has none
     with open("/proc/self/task/%d/status" % thread.native_id) as status:
@@ -48,7 +48,7 @@ while not before or before != waits():
     before = waits()
     time.sleep(0.3)
 """
-# One thread waits for ever when another one becomes a program that takes its time.
+# One thread waits forever while another thread executes a program that takes its time.
 BECOMES = """
 import os, sqlite3, sys, threading, time
 begun = threading.Event()
@@ -66,7 +66,7 @@ begun.wait()
 %s
 os.execv(sys.executable, [sys.executable, "-c", "import time; print(time.monotonic_ns()); time.sleep(0.3)"])
 """ % IS_WAITING
-# More threads than share a page or two, each of which waits for ever.
+# More threads than share a page or two, each of which waits forever.
 MANY = """
 import os, sqlite3, sys, threading
 pipe, begun = os.pipe()[0], threading.Semaphore(0)
@@ -85,8 +85,8 @@ for _ in range(count):
     begun.acquire()
 print(os.getpid(), flush=True)
 """
-# A thread waits for ever for the connection, which another one has: with a statement that has not been
-# stepped, one that has, or an operation.
+# A thread waits forever for the connection, which another thread has: with a statement that has not been stepped, a
+# statement that has, or an operation.
 CONNECTION = """
 import ctypes, os, sys, threading, time
 lib = ctypes.CDLL("libsqlite3.so.0")
@@ -105,7 +105,7 @@ thread.start()
 print(os.getpid(), flush=True)
 thread.join()
 """ % IS_WAITING
-# The longest: on a busy machine threads of Python wait for its lock, too.
+# The longest wait, because on a busy machine threads of Python wait for its lock, too.
 WAITS_OF = "SELECT wait_cause, wait_object, wait_ns, value, weight * period_ns FROM trace_log JOIN query_log USING (query_id)" \
     " WHERE trace_type = 'OffCPU' AND query = 'SELECT wait(?)' AND type = 'QueryStart' ORDER BY wait_ns DESC LIMIT 1"
 TOLD = "SELECT wait_ns FROM lock_waits WHERE outcome = 'waiting' AND wait_ns >= 300000000"
@@ -122,9 +122,9 @@ class Killed(recording.Recording):
                               stdout=subprocess.PIPE, text=True) as command:
             waiting = int(recording.read_line(command.stdout, "the program's number"))
             (told,), = recording.wait_until(lambda: self.has_views() and self.rows(TOLD), "a row of the wait")
-            # From here to the next time that the wait is published.
+            # The time from here to the next time that the wait is published.
             time.sleep(0.2)
-            # The processor's queue had the thread for so long.
+            # The time that the thread was in the processor's queue.
             with open("/proc/%d/schedstat" % waiting, encoding="ascii") as stat:
                 queued = int(stat.read().split()[1])
             os.kill(waiting, number)
@@ -139,7 +139,7 @@ class Killed(recording.Recording):
             waited, = self.rows("SELECT sum(value) FROM trace_log WHERE wait_cause = 'lock'")[0]
             published, = self.rows("SELECT wait_ns FROM lock_waits")[0]
             self.assertGreaterEqual(published, told)
-            # The busy handler's sleeps; a part of the time was a queue's.
+            # The busy handler's sleeps. A part of the time may be in a run queue.
             self.assertGreaterEqual(waited, (published - queued) / 2)
             done = subprocess.run([recording.QUERYPROF, "locks", self.trace], capture_output=True, text=True, check=True)
             self.assertIn("%d" % os.getpid(), done.stdout)
@@ -153,12 +153,12 @@ class Killed(recording.Recording):
         self.assertLess(waited, later - begun)
 
     def switches(self, process):
-        """How often it has given its processor up."""
+        """The number of times that the thread has given up its processor."""
         with open("/proc/%d/status" % process, encoding="ascii") as status:
             return status.read().partition("\nvoluntary_ctxt_switches:")[2].split()[0]
 
     def end_waiting(self, number, *words):
-        """The wait's length, at least and at most."""
+        """Returns the least and the greatest possible duration of the wait."""
         with subprocess.Popen(self.arguments(recording.PYTHON, "-c", ENDLESS, *words, options=("--quiet",)),
                               stdout=subprocess.PIPE, text=True) as command:
             before = time.monotonic_ns()
@@ -199,7 +199,7 @@ class Killed(recording.Recording):
 
     @staticmethod
     def sleeping(process):
-        """How often each of its threads has given its processor up, if all of them sleep."""
+        """How often each of the threads has given up its processor, if all of them sleep."""
         switches = []
         for thread in os.listdir("/proc/%d/task" % process):
             with open("/proc/%d/task/%s/status" % (process, thread), encoding="utf-8") as status:

@@ -11,7 +11,7 @@ from recording import *
 
 EVERY = (*OPTIONS, "--setting", "log_queries_min_query_duration_ns=0")
 
-# Lines of its own at each stage, and the limit at one of them.
+# The program prints a line at each stage, and sets the limit at one of them.
 STAGES = """
 import os, resource, sqlite3, sys, time
 limit, limited_at = int(sys.argv[1]), sys.argv[2]
@@ -57,7 +57,7 @@ class Descriptors(Recording):
         return self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'")[0][0]
 
     def test_limit(self):
-        """The process's file cannot be opened, or no connection made: the command stores what it runs."""
+        """The process can neither open its file nor make a connection. The command stores its runs."""
         for limit, how in (0, "limit"), (3, "limit"), (8, "limit"), (40, "limit"), (64, "full"):
             for stage in "second", "third":
                 with self.subTest(limit=limit, how=how, stage=stage):
@@ -69,7 +69,7 @@ class Descriptors(Recording):
                     self.assertNotIn("missing", done.stderr)
 
     def test_child(self):
-        """It has no ring, no file and no pipe: its parent's memory tells of it, if it ran something."""
+        """The child has no ring, file or pipe. Its parent's memory reports it if it ran a query."""
         for limit, child, lines, times in (0, "child", 4, 1), (0, "grandchild", 4, 2), (0, "idle", 4, 0), (16, "child", 5, 0):
             with self.subTest(limit=limit, child=child):
                 self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
@@ -80,7 +80,7 @@ class Descriptors(Recording):
                 self.assertEqual("missing" in done.stderr, times > 0, self.seen)
 
     def test_limit_at_the_first_query(self):
-        """Nothing can be opened by then: that no query ran is not known."""
+        """By then nothing can be opened, so it is not known whether a query ran."""
         done = self.record(PYTHON, "-c", STAGES, "0", "first", "limit", "0", options=EVERY)
         self.assertEqual(self.lines(done), 0, self.seen)
         self.assertNotIn("ran no query", done.stderr)
@@ -88,14 +88,14 @@ class Descriptors(Recording):
                       "a file (ulimit -n)", done.stderr)
 
 
-# A table that takes so many MiB of memory, and the sum of its first column.
+# A table that takes this many MiB of memory, and the sum of its first column.
 FILL = ("CREATE TABLE t(n, x); WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d)"
         " INSERT INTO t SELECT x, zeroblob(100000) FROM c; SELECT count(*) FROM t;")
 
 
 class Memory(Recording):
     def expect_as_alone(self, limit, mib, *more, option="-v"):
-        """The program may have that limit in MiB, of which it needs so many."""
+        """The program has that limit in MiB, and needs `mib` of them."""
         command = ("bash", "-c", 'ulimit %s %d; %s exec sqlite3 -init /dev/null :memory: "$0"'
                    % (option, limit << 10, "".join(more)), FILL % (mib * 10))
         alone = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -106,7 +106,7 @@ class Memory(Recording):
         return done
 
     def test_little(self):
-        """A program that needs most of what it may have is left alone."""
+        """A program that needs most of its limit is left alone."""
         for option, what in ("-v", "address space"), ("-d", "data"):
             for limit, mib in (60, 40), (110, 90) if option == "-d" else (400, 370):
                 with self.subTest(option=option, limit=limit):
@@ -121,7 +121,7 @@ class Memory(Recording):
                 self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT count(*)%'"), [(1,)], self.seen)
 
     def test_later(self):
-        """A limit that comes between loading SQLite and the first query."""
+        """The limit is set between loading SQLite and the first query."""
         done = self.record(PYTHON, "-c", """
 import resource, sqlite3
 resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20))
@@ -152,7 +152,7 @@ class OfTheCommand(Recording):
         self.assertIn("sqlite3_step", shown.stdout)
 
     def test_signals_under_a_small_stack(self):
-        """The program has the limit, and gets what the command gets, once."""
+        """The program has the limit, and gets each of the command's signals once."""
         script = "ulimit -s; trap 'echo got' TERM; trap 'exit 3' INT; echo ready; while :; do sleep 0.01; done"
         with subprocess.Popen(["prlimit", "--stack=131072:131072", *self.arguments("sh", "-c", script)], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, start_new_session=True) as us:
@@ -165,7 +165,7 @@ class OfTheCommand(Recording):
             self.assertEqual(us.wait(300), 3)
 
     def test_file_size(self):
-        """It says so, and what it leaves is no obstacle for the next one."""
+        """The command reports it, and the remaining file does not hinder the next recording."""
         for limit in 0, 1024:
             done = subprocess.run(["prlimit", "--fsize=%d" % limit, *self.arguments("echo", "begun")], capture_output=True, text=True,
                                   check=False)

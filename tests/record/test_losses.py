@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Losses and their reasons are in the file, in the last line of `queryprof record`, and at the head of a report.
+"""Losses and their reasons are in the file, in the last line of `queryprof record`, and at the beginning of a report.
 
 usage: test_losses.py QUERYPROF"""
 
@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# On one processor, the flusher has to wait for its turn.
+# All run on one processor, so the flusher has to wait for its turn.
 SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "1"))
 MANY = """
 import os, random, sqlite3, sys
@@ -38,10 +38,11 @@ for thread in threads:
     thread.join()
 """
 
-# No samples: the lines alone are counted.
+# No samples, because the test counts only rows of query_log.
 EVERY_QUERY = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 
-# 20 threads run a query and end when 20 others have run one. These go on until each had time to ask again.
+# 20 threads run a query and end after 20 others have run one. The others continue until each had time to request its
+# timer again.
 LATER_THREADS = """
 import sqlite3, sys, threading, time
 ready, later_ran = threading.Barrier(40), threading.Barrier(40)
@@ -76,8 +77,7 @@ class Losses(Recording):
         return self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /*%'")[0][0]
 
     def expect_account(self, lost):
-        """Each line was stored or lost. The name of the thread may be lost, too, and the end of
-        the connection."""
+        """Each row was stored or lost. The name of the thread and the end of the connection may be lost, too."""
         lines = self.lines()
         self.assertIn(lines + lost, range(3000, 3005), self.seen)
 
@@ -86,7 +86,8 @@ class Losses(Recording):
                          " WHERE " + condition)[0]
 
     def reported(self, done, reason):
-        """The number in the last line of lost samples; runs that were not counted have a line of their own."""
+        """The number of lost samples in the last line about them. Runs that were not counted have a line of their
+        own."""
         last = [line for line in done.stderr.splitlines() if "missing in statement_stats" not in line][-1]
         self.assertIn(reason, last, self.seen)
         return int(re.search(r": (\d+) samples? or rows of queries lost: ", last).group(1))
@@ -97,7 +98,7 @@ class Losses(Recording):
         self.assertNotIn("lost", done.stderr)
 
     def test_full_ring(self):
-        """More than there is room for, and no room is made meanwhile."""
+        """The rows exceed the ring, and the flusher does not empty it meanwhile."""
         done = self.record(PYTHON, "-c", MANY, "3000", "500",
                            options=(*EVERY_QUERY, "--setting", "trace_log_ring_bytes=65536"))
         lost, _, reason = self.lost("reason LIKE 'the ring was full%'")
@@ -110,7 +111,7 @@ class Losses(Recording):
         self.assertRegex(report.stdout, r"(?m)^lost .*" + re.escape(reason))
 
     def record_on_disk(self, size, *command):
-        """On a file system of its own, which a user may have in a namespace. What it has is kept."""
+        """Records on a separate file system, which a user may mount in a namespace. Keeps its files."""
         disk = os.path.join(self.folder, "disk")
         os.makedirs(disk, exist_ok=True)
         self.trace = os.path.join(disk, "app.trace")
@@ -132,7 +133,8 @@ class Losses(Recording):
         self.expect_account(reported)
 
     def test_full_disk_at_the_start(self):
-        """One page has room for the file's name, the second for the begin of its schema. The program does not begin."""
+        """One page has room for the file's name, the second for the beginning of its schema. The program does not
+        start."""
         for size in "4k", "8k":
             done = self.record_on_disk(size, "echo", "begun")
             self.assertEqual((done.returncode, done.stdout), (125, ""), self.seen)
@@ -158,14 +160,14 @@ class Losses(Recording):
         self.expect_refused_timers(2, PYTHON, "-c", THREADS)
 
     def test_refused_threads_ask_again(self):
-        """Some threads have all timers and end; the others, which were refused one, are sampled after that."""
+        """Some threads have all timers, and end. Other threads were refused a timer, and are sampled afterwards."""
         done = self.expect_refused_timers(24, PYTHON, "-c", LATER_THREADS, options=("--cpu", "5ms", "--real", "0"))
         db = sqlite3.connect(self.trace)
         sampled = {row[0] for row in db.execute("SELECT DISTINCT thread_id FROM trace_log WHERE trace_type = 'CPU'")}
         self.assertEqual(set(map(int, done.stdout.split())) - sampled, set())
 
     def test_refused_connection(self):
-        """One that cannot be given queryprof's functions; another one has samples."""
+        """One connection cannot get queryprof's functions. Another connection has samples."""
         script = """
 import sqlite3
 db = sqlite3.connect(':memory:')

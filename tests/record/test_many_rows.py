@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Not every row of a run with many rows is measured. Its time equals that of the program's own clocks within the stated
-error, and long times are found in any row and between any two.
+"""queryprof does not measure every row of a run with many rows. The run's time equals the program's own clocks within the
+stated error, and long times are found in any row and between any two.
 
 usage: test_many_rows.py QUERYPROF MANY_ROWS"""
 
@@ -13,7 +13,7 @@ from recording import *
 MANY_ROWS = os.path.abspath(sys.argv.pop(1))
 ROWS = 60000
 SEEDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 3))
-TRIES = 30  # until one is estimated
+TRIES = 30  # until a run is estimated
 FLAG = "QUERYPROF_RECORD_SWITCH_FLAG"
 
 
@@ -31,17 +31,17 @@ class ManyRows(Recording):
         self.seen += "\nseed %d: inside %d of %d, program's clocks %d of %d, error %d, CPU %d of %d, disturbed %d, of which %d inside" % (
             seed, execution, duration, inside, lasted, error, cpu, own_cpu, disturbed, between)
         self.assertEqual(rows, ROWS, self.seen)
-        # Of a row the program's clocks have what the wrapper does, too: also what disturbs the thread there.
+        # The program's clocks include the wrapper's work for a row, and everything that disturbs the thread there.
         self.assertTrue(-1000000 < lasted - duration < 0.03 * lasted + 5000000 + between, self.seen)
         near = 5 * error + 0.03 * inside + 150 * ROWS
         self.assertTrue(-near < inside - execution < near + between, self.seen)
-        # Two sleeps and a long row: one is the program's.
+        # There are two sleeps and a long row. One sleep belongs to the program.
         self.assertGreater(longer, 170000000)
         self.assertGreater(duration - execution, 59000000, self.seen)
         self.assertGreater(sleep, 59000000, self.seen)
         self.assertLess(sleep + cpu, prepare + execution + 1000000, self.seen)
-        # An error of 0: each row was measured, because of the kernel or libc, or because rows vary, as they do
-        # on a busy machine.
+        # With an error of 0, each row was measured, because the kernel or libc requires it, or because rows vary, as on
+        # a busy machine.
         self.assertTrue(error == 0 or flag, self.seen)
         return flag != 0, error, duration, disturbed
 
@@ -49,12 +49,12 @@ class ManyRows(Recording):
     def test_clocks_agree(self):
         is_proven = is_estimated = False
         for seed in range(1, SEEDS + TRIES):
-            # Each command tests the kernel, and may have no processor for that.
+            # Each command tests the kernel, and may not get a processor for that.
             flag, error, duration, disturbed = self.run_many(seed)
             is_proven |= flag
             is_estimated |= error > 0
-            # Less than the sleep between two rows, which would not have been found. What disturbs a thread without the
-            # kernel's knowledge, as a hypervisor does, is part of the error.
+            # The error is less than the sleep between two rows, so that sleep was found. If something disturbs a thread
+            # without the kernel's knowledge, for example a hypervisor, that is part of the error.
             self.assertLess(error, 20000000 + 0.005 * duration + disturbed, self.seen)
             if seed >= SEEDS and is_estimated == is_proven:
                 break

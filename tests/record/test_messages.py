@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `queryprof record` if nothing was or can be recorded.
+"""The messages of `queryprof record` if nothing was recorded, or nothing can be.
 
-usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_FORK END_AT_NEW_FILE: programs with a copy of SQLite
-of their own, dynamically linked otherwise, and without a loader; modules with such a copy, and
-with an old SQLite library; a program with a SQLite without the table of its functions; what makes posix_spawn() fail,
-and what sends SIGTERM at mkostemp()."""
+usage: test_messages.py QUERYPROF OWN_COPY STATIC NODE OLD NO_TABLE NO_FORK END_AT_NEW_FILE: programs with their own copy of
+SQLite, one dynamically linked and one without a loader; modules with such a copy, and with an old SQLite library; a program
+with a SQLite without the table of its functions; a preload that makes posix_spawn() fail, and a preload that sends SIGTERM
+at mkostemp()."""
 
 import re
 import sys
@@ -54,7 +54,8 @@ class Nothing(Recording):
             self.skipTest("no namespaces here")
 
     def test_other_root(self):
-        """A program for which queryprof is not at its path: which one reported last, and what it became."""
+        """queryprof is not at its path for the program. The message names the last program that reported, and the
+        program that it became."""
         self.namespaces("-m")
         root = os.path.join(self.folder, "root")
         script = ("mkdir $0 && mount -t tmpfs none $0 && cd $0 && mkdir usr bin lib lib64 && for i in usr lib lib64; do"
@@ -65,7 +66,7 @@ class Nothing(Recording):
                                       " reported nothing")
         self.assertRegex(done.stderr, r"another root directory \(chroot, bubblewrap, a container\), make %s and %s visible there at the same paths"
                          % (os.path.join(os.path.dirname(QUERYPROF), "libqueryprof-preload.so"), tempfile.gettempdir()))
-        # A child's program, as that of bubblewrap.
+        # The program of a child, as with bubblewrap.
         done = self.nothing("unshare", "-m", "sh", "-c", script.replace("exec ", "") + "; true", root + "2")
         self.assertEqual((done.returncode, done.stdout), (0, "42\n"), self.seen)
         self.assertRegex(done.stderr, r"If it has another root directory \(chroot, bubblewrap, a container\), make /.*so"
@@ -89,7 +90,7 @@ class Nothing(Recording):
         self.expect_sampled(1)
 
     def test_module_with_own_copy(self):
-        """The module is named, not the program; also where that does not end by itself."""
+        """The message names the module, not the program, even if the program ends by _exit()."""
         done = self.nothing(PYTHON, "-c", "import ctypes, os, sys; ctypes.CDLL(sys.argv[1]); os._exit(3)", NODE)
         self.assertEqual(done.returncode, 3, self.seen)
         self.assertIn("%s contains its own copy of SQLite, which opened no database" % NODE, done.stderr)
@@ -117,7 +118,7 @@ class Nothing(Recording):
                   "os.close(1); os.close(2)\n"
                   "%stime.sleep(60)")
         for work, said in (("sqlite3.connect(':memory:').execute('SELECT 1'); ", "recording continues"), ("", "recording continues")):
-            # Nothing of the process is in the file before the command has said it.
+            # The file contains nothing about the process before the command prints this.
             done = self.record(PYTHON, "-c", script % work, options=("--cpu", "0", "--real", "1000s", "--setting",
                                                                       "trace_log_flush_interval_ms=3600000"))
             found = re.search(r"process (\d+) ", done.stderr)
@@ -174,7 +175,7 @@ class Nothing(Recording):
         self.assertEqual(len(self.queries()), 1)
 
     def test_no_query_worth_a_line(self):
-        # Even when the machine is busy.
+        # On a busy machine, too.
         patient = ("--cpu", "0", "--real", "1000s", "--setting", "log_queries_min_query_duration_ns=1000s")
         done = self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1", options=patient)
         self.assertIn("SQLite ran, but no query took long enough", done.stderr)
@@ -187,7 +188,7 @@ class Nothing(Recording):
 
     @unittest.skipIf(os.getuid(), "only root can make programs that are root's for others")
     def test_set_user_id(self):
-        """Neither configured nor recorded, and it writes no file."""
+        """The program is neither configured nor recorded, and it does not write a file."""
         program = os.path.join(self.folder, "sqlite3")
         shutil.copy(shutil.which("sqlite3"), program)
         os.chmod(self.folder, 0o777)
@@ -206,7 +207,7 @@ class Nothing(Recording):
             if seen:
                 self.expect_sampled(1)
                 os.unlink(self.trace)
-        # And not by the environment alone.
+        # The environment alone does not record it, either.
         marks = os.path.join(self.folder, "marks")
         os.mkfifo(marks)
         os.chmod(marks, 0o666)
@@ -268,7 +269,7 @@ class Settings(Recording):
 
     def test_periods(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", SLOW, options=("--cpu", "500us", "--off-cpu=0"))
-        # One of the program is possible between the row and the end of the query.
+        # The program may get a sample between the row and the end of the query.
         found = self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log WHERE trace_type <> 'ProgramCPU'")
         if found or any(self.were_at_ticks(SLOW)):
             self.assertEqual(found, [("CPU", 500000)], self.seen)
@@ -282,7 +283,7 @@ class Settings(Recording):
             self.assertEqual(found, [("CPU", 10000000)], self.seen)
 
     def test_wall_time_by_default(self):
-        """The samples of CPU time and of waits are the wall time: no timer runs on the wall clock."""
+        """The samples of CPU time and of waits make up the wall time, and no timer runs on the wall clock."""
         script = ("import sqlite3, time; db = sqlite3.connect(':memory:');"
                   "db.create_function('nap', 0, lambda: time.sleep(0.2)); db.execute('SELECT nap()').fetchall()")
         self.record(PYTHON, "-c", script, options=())
@@ -302,7 +303,7 @@ class Settings(Recording):
         for options in ((), ("--type", "wall")):
             report = tool("report", self.trace, *options)
             self.assertRegex(report, r"(?s)\nTop waits, leaf first\n.*user function sleep")
-        # It has slept nearly all the time, and the samples of both types are all of it.
+        # The run has slept nearly all the time, and the samples of both types cover all of it.
         wall, sampled = self.rows("SELECT sum(execution_time_ns - rest_ns), (SELECT sum(value) FROM trace_log WHERE wait_cause <>"
                                   " 'page fault') FROM query_log WHERE query LIKE '%nap%'")[0]
         self.assertLessEqual(abs(wall - sampled), 25000000, (wall, sampled))
@@ -313,7 +314,7 @@ class Settings(Recording):
         self.assertEqual(self.rows("SELECT DISTINCT trace_type, period_ns FROM trace_log"), [("Real", 2000000)], self.seen)
 
     def test_options_of_the_command(self):
-        """Arguments behind the command's name are its own, with and without `--`."""
+        """Arguments after the program's name belong to the program, with and without `--`."""
         for gap in [], ["--"]:
             done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", self.trace, *gap, "sh", "-c",
                                    'echo "$@"', "sh", "--cpu", "-o", "--", "--help"],
@@ -370,7 +371,7 @@ class Settings(Recording):
         self.assertEqual((done.returncode, "cannot be combined" in done.stderr), (2, True), self.seen)
 
     def files(self):
-        """All that is in the folder, with the rights of each. The log's index changes with each reader."""
+        """Every file in the folder, with its permissions. The log's index changes with each reader."""
         found = {}
         for name in os.listdir(self.folder):
             path = os.path.join(self.folder, name)
@@ -380,7 +381,7 @@ class Settings(Recording):
 
     def test_new_keeps_the_old_file_until_the_program_starts(self):
         self.record_again()
-        # As a process that was killed leaves it: with rows in the log alone.
+        # A killed process leaves the file like this, with rows only in the log.
         script = ("import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
                   "db.execute('PRAGMA journal_mode = WAL'); db.execute('UPDATE state SET identity = 17');"
                   "os.kill(os.getpid(), 9)")
@@ -403,7 +404,8 @@ class Settings(Recording):
         self.assertEqual(set(self.files()), {"app.trace", "no program"})
 
     def test_new_and_a_signal(self):
-        """It comes when the old file is about to be renamed, and waits for the program, or for the end."""
+        """The signal comes just before the old file is renamed. The command handles it after the program's start, or at
+        its own end."""
         self.record_again()
         before = self.files()
         env = {**os.environ, "LD_PRELOAD": END_AT_NEW_FILE}
@@ -440,7 +442,7 @@ class Settings(Recording):
 
 
 class WithoutLibdw(Recording):
-    """On a system without elfutils' library, which a mount hides here."""
+    """A system without elfutils' library, which a mount hides here."""
     names = ()
 
     def test_says_so(self):

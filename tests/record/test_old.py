@@ -43,7 +43,7 @@ class Old(Recording):
         self.assertEqual(rows, [(text, "QueryFinish", "3.15.2") for text in STATEMENTS], self.seen)
         self.assertEqual(self.rows("SELECT * FROM trace_log WHERE trace_type = 'CPU' AND truncated"), [])
         self.expect_sampled(1)
-        # EXPLAIN QUERY PLAN of 3.15 numbers neither nodes nor parents; node 0 is the statement's own work.
+        # EXPLAIN QUERY PLAN of 3.15 numbers neither nodes nor parents. Node 0 is the statement's own work.
         nodes = self.rows("SELECT detail, node > 0, parent FROM plan_nodes JOIN programs AS g ON g.id = program"
                           " JOIN statements AS s ON s.id = statement WHERE query LIKE 'WITH%sum(x)%' ORDER BY node")
         self.assertEqual([node[1:] for node in nodes], [(1, 0)] * len(nodes), nodes)

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs at other addresses, and several processes of one family, in one trace file: equal stacks and modules are one
-row.
+"""Runs at other addresses, and several processes of one tree, in one trace file. Equal stacks and modules are one row.
 
 usage: test_one_file.py QUERYPROF"""
 
@@ -40,12 +39,13 @@ class OneFile(Recording):
             bases.add(done.stdout.strip())
         self.assertEqual(len(bases), 2, "loaded at the same address twice: %r" % bases)
         self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(6,)])
-        # A module is known by its build id, whatever it is loaded at.
+        # The build id identifies a module at any address.
         self.assertEqual(self.rows("SELECT build_id, count(*) FROM modules WHERE build_id != ''"
                                    " GROUP BY 1 HAVING count(*) > 1"), [])
         self.assertEqual(self.rows("SELECT count(*) FROM modules WHERE path LIKE '%/libsqlite3.so%'"), [(1,)])
         self.assertEqual(self.rows("SELECT trace, count(*) FROM stacks GROUP BY 1 HAVING count(*) > 1"), [])
-        # Where the statement is run from is the same in all six; where in it a sample falls, in some.
+        # The statement's callers are the same in all six processes; a sample's place within the statement is the same
+        # in some.
         same = [self.rows("""SELECT count(DISTINCT process_id) AS processes FROM trace_log
             WHERE NOT truncated GROUP BY %s ORDER BY processes DESC LIMIT 1""" % what)[0][0]
             for what in ("substr(trace, instr(trace, ','))", "stack_id")]

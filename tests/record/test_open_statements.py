@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that are never finalized: how many, with how many texts, and their memory compared with
+"""Statements that are never finalized: their number, the number of their texts, and their memory compared with
 sqlite3_db_status().
 
 usage: test_open_statements.py QUERYPROF HOST [unittest arguments]"""
@@ -16,7 +16,7 @@ HOST = os.path.abspath(sys.argv.pop(1))
 
 class OpenStatements(Recording):
     def open(self, statements, texts, end):
-        """What SQLite says of the memory of statements at the end, and the rows."""
+        """Returns SQLite's own memory of statements at the end, and the rows."""
         done = self.record(HOST, str(statements), str(texts), end)
         self.assertEqual(done.returncode, 0, self.seen)
         return int(done.stdout.split()[0]), self.rows(
@@ -37,7 +37,7 @@ class OpenStatements(Recording):
         self.assertEqual(texts, 20)
         self.assertEqual(query, "INSERT INTO t SELECT ?" + " + ?" * 19)
         self.assertTrue(0.5 * statements < 20 * same < 1.6 * statements, rows)
-        # Of a sample of texts whose memory differs by less than half.
+        # Estimated from a sample of texts whose memory differs by less than half.
         self.assertAlmostEqual(memory / statements, used / 20000, delta=0.05 * used / 20000)
         finding, = self.findings()
         self.assertIn("{:,} statements of a connection were open at once".format(statements), finding["title"])

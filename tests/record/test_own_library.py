@@ -38,7 +38,7 @@ class OwnLibrary(Recording):
         self.expect_sampled(1, OF_PLUGIN)
 
     def test_later(self):
-        """Calls and the variable of spans go to the recorder that the process has."""
+        """Calls and the variable of spans reach the recorder that the process has."""
         self.expect_recorded("libqueryprof-preload.so libqueryprof-recorder.so libqueryprof.so.0", """
 import sqlite3
 sqlite3.connect(':memory:').execute(%r).fetchall()
@@ -53,7 +53,7 @@ assert os.wait()[1] == 0
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM processes"), [(2,)], self.seen)
 
     def test_before_sqlite(self):
-        """The library's own recorder is the one of the process."""
+        """The library's own recorder is the process's recorder."""
         self.expect_recorded("libqueryprof-preload.so libqueryprof.so.0", """
 ctypes.CDLL(%r)
 import sqlite3
@@ -63,7 +63,7 @@ maps()
 """ % (LIBRARY, OF_PROGRAM))
 
     def test_of_another_build(self):
-        """It has a recorder of its own, which follows what it is attached to."""
+        """A library of another build has a recorder of its own, which follows the connections attached to it."""
         other = os.path.join(self.folder, "libqueryprof.so")
         with open(LIBRARY, "rb") as file:
             content = file.read()

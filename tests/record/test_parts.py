@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts and means cover all runs: by plan, by the label in a comment, by cause. Samples hit long and interrupted runs,
-and the output marks what they cannot cover.
+"""Counts and means cover all runs: by plan, by the label in a comment, by cause. Samples hit long and interrupted runs, and
+the output marks numbers that samples cannot cover.
 
 usage: test_parts.py QUERYPROF"""
 
@@ -59,7 +59,7 @@ for i in range(700):
 c.execute("/*route='big'*/ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<300000) SELECT sum(i) FROM n").fetchall()
 """
 
-# Statements of some us, as an ORM's; the third trace is not sampled.
+# Statements of some us, like an ORM's. The third trace is not sampled.
 TRACES = """
 import sqlite3
 c = sqlite3.connect(':memory:', isolation_level=None)
@@ -126,7 +126,7 @@ class Parts(Recording):
         self.assertEqual((before[0], after[0]), (SHORT, LONG), self.seen)
         row, = json.loads(self.command("queries", self.trace, "--regressed", "--format", "json"))
         self.assertEqual((row["runs_before"], row["runs_after"]), (SHORT, LONG), self.seen)
-        # The program's clocks have what comes between two calls, too; none of them may be shorter.
+        # The program's clocks include the time between two calls, so none of their times may be shorter.
         self.assertTrue(0 < row["before_ms"] <= own[0] * 1.01, self.seen)
         self.assertTrue(own[3] * 0.8 <= row["after_ms"] <= own[2] * 1.01, self.seen)
         self.assertLess(abs(float(row["slower_times"]) / (after[1] / LONG / (before[1] / SHORT)) - 1), 0.05, self.seen)
@@ -152,7 +152,7 @@ class Parts(Recording):
         self.assertEqual(self.rows("SELECT calls FROM statement_stats WHERE query LIKE '%INSERT INTO t DEFAULT%'"), [(5700,)])
 
     def test_traces_of_others(self):
-        """All statements of a sampled trace are counted, however short, and each id is one that `trace` takes."""
+        """All statements of a sampled trace are counted, however short, and `trace` accepts each id."""
         self.program(TRACES, options=())
         ids = ["%032x" % trace for trace in (0xabc0000, 0xabc0001)]
         self.assertEqual({row["trace_id"]: (row["spans"], row["statements"]) for row in
@@ -165,17 +165,17 @@ class Parts(Recording):
         self.assertEqual((done.returncode, done.stderr), (1, "queryprof: %s: the id of more than one trace begins with %s: "
                                                           "give more of it; queryprof traces %s lists them\n"
                                                           % (self.trace, ids[0][:16], self.trace)))
-        # A row each, and none for the trace that is not sampled.
+        # Each statement has a row, except in the trace that is not sampled.
         self.assertEqual(self.rows("SELECT otel_trace_id, count(*) FROM query_log WHERE query LIKE '%traceparent%'"
                                    " GROUP BY 1 ORDER BY 1"), [(trace, 41) for trace in ids])
 
     def report(self, title):
-        """Clock or part, and the cells after it, as text."""
+        """The cells by clock or part, as text."""
         part = self.command("report", self.trace).split("\n%s\n" % title)[1].split("\n\n")[0].splitlines()[1:]
         return {re.split(r"  +", line)[0]: re.split(r"  +", line)[1:] for line in part}
 
     def check_times(self):
-        """The true times are exact; the samples lack no more than is said."""
+        """The measured times are exact. The samples deviate by no more than the reported error."""
         (wall, cpu), = self.rows("SELECT sum(execution_time_ns - nested_time_ns) / 1e6, sum(cpu_time_ns - nested_cpu_time_ns)"
                                  " / 1e6 FROM statement_stats")
         times = self.report("Time, as measured and as sampled")

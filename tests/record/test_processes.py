@@ -24,7 +24,7 @@ EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_
 
 class Processes(Recording):
     def test_forking_server(self):
-        """Workers that end with _exit(), as those of servers do, leave all they have."""
+        """Workers that end with _exit(), like a server's workers, lose nothing."""
         done = self.record(PYTHON, "-c", WORK + """
 work()
 workers = []
@@ -42,7 +42,7 @@ work()""")
         self.assertRegex(done.stderr, " 4 processes \\(python3[0-9.]*\\)\\.")
 
     def test_forked_before_sqlite(self):
-        """A process that has no SQLite yet when it forks."""
+        """The process has no SQLite yet when it forks."""
         done = self.record(PYTHON, "-c", """
 import os, sys
 if not os.fork():
@@ -59,7 +59,7 @@ print(os.wait()[1])""" % "\n".join("    " + line for line in WORK.splitlines()))
         self.expect_sampled(2)
 
     def test_exec_in_place(self):
-        """A program that becomes another one, with queries in both."""
+        """A program that becomes another program, with queries in both."""
         done = self.record(PYTHON, "-c", WORK + """
 work()
 os.execvp('sqlite3', ['sqlite3', '-init', '/dev/null', ':memory:', SLOW])""")
@@ -67,7 +67,7 @@ os.execvp('sqlite3', ['sqlite3', '-init', '/dev/null', ':memory:', SLOW])""")
         self.expect_sampled(2)
 
     def test_exec_at_once(self):
-        """No signal of queryprof's reaches a program that has no handler for it."""
+        """No signal of queryprof reaches a program that has no handler for it."""
         done = subprocess.run([EXECUTOR, LIBRARY], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "0 of 24 killed\n"), done.stderr)
         done = self.record(EXECUTOR)
@@ -90,7 +90,7 @@ if __name__ == '__main__':
         self.expect_sampled(4)
 
     def test_looked_up_by_name(self):
-        """ctypes finds what it calls with dlsym()."""
+        """ctypes finds the functions with dlsym()."""
         done = self.record(PYTHON, "-c", """
 import ctypes, sys
 lib = ctypes.CDLL('libsqlite3.so.0')
@@ -106,7 +106,7 @@ lib.sqlite3_close(db)""", SLOW)
         self.expect_sampled(1)
 
     def test_by_the_library(self):
-        """qp_record(): the same in a program that calls it, as soon as there is SQLite."""
+        """qp_record() does the same in a program that calls it, once SQLite is loaded."""
         done = subprocess.run([PYTHON, "-c", """
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -136,7 +136,7 @@ for thread in threads: thread.join()""")
                                    " (SELECT query_id FROM query_log WHERE query = ?)", SLOW), [(3,)])
 
     def test_daemon_that_outlives(self):
-        """It goes on recording when the command, and we with it, have ended."""
+        """The daemon is still recorded after the command has ended."""
         done = self.record(PYTHON, "-c", WORK + """
 work()
 go = sys.argv[1]
@@ -151,7 +151,7 @@ work(SLOW + ' -- later')
         self.assertEqual(done.returncode, 3, self.seen)
         self.expect_sampled(1)
         self.file("go", "")
-        # A query that runs has a row, too.
+        # A running query has a row, too.
         wait_until(lambda: self.rows("SELECT 1 FROM query_log WHERE query LIKE '%-- later' AND type = 'QueryFinish'"), "the daemon's query")
         self.expect_sampled(1, SLOW + " -- later")
 
@@ -170,7 +170,7 @@ work(SLOW + ' -- later')
         self.assertNotRegex(self.seen, "lost|missing")
 
     def test_two_hundred_at_once(self):
-        """All of them are there when the first one ends; every second one is killed."""
+        """All processes exist when the first one ends. Every second one is killed."""
         done = self.record(PYTHON, "-c", WORK + """
 work('SELECT 1')
 ready, is_ready = os.pipe()
@@ -198,7 +198,7 @@ print(sum(os.waitpid(pid, 0)[1] for pid in workers))""", options=EVERY_RUN)
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM query_log WHERE query LIKE '% AS worker%'"), [(200,)])
 
     def test_brief_lives(self):
-        """From the fork to the end there is only one query."""
+        """There is only one query between the fork and the end."""
         done = self.record(PYTHON, "-c", WORK + """
 db = sqlite3.connect(':memory:')
 db.execute('SELECT 1').fetchall()
@@ -212,7 +212,7 @@ for i in range(300):
         self.expect_counted("LIKE '% AS brief%'", 300)
 
     def test_several_recordings_in_one_file(self):
-        """At the same time, with children."""
+        """The recordings run at the same time, with children."""
         recordings = [subprocess.Popen(self.arguments(PYTHON, "-c", WORK + """
 db = sqlite3.connect(':memory:')
 for child in range(3):
@@ -227,7 +227,8 @@ for child in range(2):
         for recording in recordings:
             self.seen += recording.communicate(timeout=300)[1]
             self.assertEqual(recording.returncode, 0, self.seen)
-        # With instrumented code, one command may not get the file for four seconds, as the others come between. It says so.
+        # With instrumented code, one command may not get the file for four seconds, because the other commands have it.
+        # It reports that.
         if re.search("lost: .*: locked by another process", self.seen):
             return
         self.expect_counted("LIKE '% AS recording%'", 6000)

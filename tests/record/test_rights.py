@@ -62,7 +62,7 @@ class Rights(Recording):
         self.expect_sampled(2)
 
     def test_fork_without_rights(self):
-        """The command stores what a child and a grandchild sample, which have no right to the file."""
+        """The command stores the samples of a child and a grandchild that may not open the file."""
         self.run_script("give_up(); work(); in_child(work, lambda: in_child(work)); work()")
         self.expect_sampled(4)
         self.assertEqual(self.rows("SELECT count(DISTINCT process_id) FROM trace_log"), [(3,)])
@@ -76,7 +76,7 @@ class Rights(Recording):
         return ("setpriv", "--reuid=65534", "--clear-groups", *command)
 
     def test_another_users_program(self):
-        """It never had the rights: the command stores what it samples."""
+        """The program never had the rights. The command stores its samples."""
         done = self.record(*self.as_another_user("sqlite3", "-init", "/dev/null", ":memory:", SLOW))
         if "setpriv" in done.stderr:
             self.skipTest("others cannot run the program: " + done.stderr)
@@ -87,7 +87,7 @@ class Rights(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM stack_frames WHERE function LIKE 'sqlite3%'")[0][0] > 0, True)
 
     def test_another_users_server(self):
-        """More than its ring has room for: the command stores it while the program runs."""
+        """The rows exceed the program's ring, so the command stores them while the program runs."""
         script = GIVES_UP + """
 db = sqlite3.connect(':memory:')
 for line in sys.stdin:
@@ -103,7 +103,7 @@ for line in sys.stdin:
 
         with subprocess.Popen(self.arguments(*self.as_another_user(PYTHON, "-c", script), options=options), cwd="/",
                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            for done in range(20, 201, 20):  # each lot fits in, all of them do not
+            for done in range(20, 201, 20):  # each batch fits into the ring, all of them do not
                 process.stdin.write("20\n")
                 process.stdin.flush()
                 wait_until(lambda: lines() == done, "%d lines in the file" % done)
@@ -114,7 +114,7 @@ for line in sys.stdin:
                          [(0, 10, 10), (1, 200, 200)], self.seen)
 
     def test_alone_at_the_end(self):
-        """A daemon of another user that outlives the command works on."""
+        """A daemon of another user that outlives the command continues to run."""
         folder = os.path.join(self.folder, "open")
         os.mkdir(folder)
         os.chmod(folder, 0o777)

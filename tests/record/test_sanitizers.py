@@ -17,11 +17,11 @@ del sys.argv[1:]
 
 
 def found(error):
-    """What was found, without addresses and numbers of processes."""
+    """The sanitizer's findings, without addresses and numbers of processes."""
     return sorted(set(re.findall(r"SUMMARY: (\w+: [\w-]+)", error)))
 
 
-# What record says of the recording, and nothing after it.
+# record's own lines about the recording, and nothing after them.
 FINDINGS = r"(queryprof: (\d+ %: |evidence and cures: |the findings take longer )[^\n]*\n)*\Z"
 
 
@@ -61,7 +61,7 @@ class Sanitized(Recording):
                 self.assertEqual(done.returncode, alone.returncode)
 
     def test_own_options(self):
-        """They come before the preload's."""
+        """The program's own options take precedence over the preload's."""
         done = self.record(OWN_OPTIONS, "fine")
         self.assertNotEqual(done.returncode, 3)
         self.assertIn("ASAN_OPTIONS=verify_asan_link_order=0", done.stderr)

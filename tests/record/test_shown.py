@@ -32,7 +32,7 @@ if len(sys.argv) > 1:
 """.replace("import sqlite3", "import sqlite3, sys")
 
 
-# Its thread's own CPU clock around the process's first statement.
+# Measures its thread's CPU time of the process's first statement.
 FIRST = """
 import sqlite3, time
 db = sqlite3.connect(':memory:', isolation_level=None)
@@ -47,7 +47,7 @@ class Shown(Recording):
         return subprocess.run([QUERYPROF, *arguments], capture_output=True, text=True, check=True).stdout
 
     def test_failures(self):
-        """The extended result codes, by their names."""
+        """Shows the extended result codes by their names."""
         done = self.record(PYTHON, "-c", FAILURES, os.path.join(self.folder, "db"))
         self.assertEqual(done.returncode, 0, done.stderr)
         wanted = {}
@@ -56,7 +56,7 @@ class Shown(Recording):
         self.assertEqual({code for code, _, _ in wanted}, {517, 1299, 2067})
         rows = list(csv.DictReader(self.ask("queries", "--failed", "--format", "csv", self.trace).splitlines()))
         self.assertEqual({(int(row["code"]), row["error"], row["message"]): int(row["logged"]) for row in rows}, wanted)
-        # Two errors belong to one statement, as its literals do not count (NULL is no literal).
+        # Two errors belong to one statement, because its literals do not count (NULL does not count as a literal).
         self.assertEqual({(int(row["code"]), row["failed"], row["all_failed"]) for row in rows},
                          {(517, "1", "3"), (2067, "2", "3"), (1299, "1", "1")})
         report = self.ask("report", self.trace)
@@ -66,7 +66,8 @@ class Shown(Recording):
                          sorted((code, message) for (code, _, message), count in wanted.items() for _ in range(count)))
 
     def test_first_statement(self):
-        """What a process's first statement waits for queryprof is no part of its time: it is most of what the program waits."""
+        """queryprof's own work in a process's first statement does not count for the statement, although it takes most
+        of the program's time."""
         done = self.record(PYTHON, "-c", FIRST)
         self.assertEqual(done.returncode, 0, self.seen)
         (cpu_ns,), = self.rows("SELECT cpu_time_ns FROM statement_stats WHERE query = 'SELECT 1'")
@@ -87,16 +88,16 @@ class Shown(Recording):
         self.assertNotIn("1 run", self.ask("plan", self.trace, "WITH"))
 
     def closes(self):
-        """On a busy machine, to close a connection can take long enough to be counted as a run."""
+        """On a busy machine, closing a connection can take long enough to be counted as a run."""
         return self.rows("SELECT coalesce(sum(calls), 0) FROM statement_stats WHERE query = 'sqlite3_close()'")[0][0]
 
     def test_number_of_processes(self):
-        """Those whose runs are counted and not logged are processes, too."""
+        """Processes whose runs are counted but not logged count, too."""
         done = self.record("sh", "-c", "for i in 1 2; do sqlite3 :memory: 'SELECT 1'; done; sqlite3 :memory: \"$0\"; :", SLOW)
         self.assertEqual(done.returncode, 0, done.stderr)
         closes = self.closes()
         self.assertIn(" %d runs, 3 processes (" % (3 + closes), done.stderr)
-        # The second recording's are its own.
+        # The second recording counts only its own.
         done = self.record("sh", "-c", "sqlite3 :memory: \"$0\"; sqlite3 :memory: 'SELECT 1'", SLOW)
         self.assertIn(" %d runs, 2 processes (" % (2 + self.closes() - closes), done.stderr)
 

@@ -39,18 +39,18 @@ class Statements(Recording):
         self.assertEqual(self.rows("SELECT runs FROM top_queries WHERE normalized_query_hash = ?", query_hash),
                          [(RUNS,)])
         self.assertRegex(self.command("queries", self.trace), r"(?m) %d .*BETWEEN" % RUNS)
-        # The program's clocks have what comes between two calls, too: its loop, binding and
-        # resetting, queryprof's own work, and, on a busy machine, others' turns. CPU time has
-        # those turns, and the SELECTs that do nothing say how much of it is between two calls. How much more it
-        # is when caches are cold, nobody knows: 20 to 90 us at each context switch were seen. So the least is what
-        # the program itself sees within a call.
+        # The program's clocks include the time between two calls: its loop, binding and resetting, queryprof's own
+        # work, and, on a busy machine, other threads' turns. The CPU time includes the first three, and the SELECTs
+        # that do nothing measure how much of it is between two calls. Cold caches add an unknown amount; 20 to 90 us at
+        # each context switch were seen. So the lower bound is the time that the program itself measures within a call.
         own, own_cpu, within, nothing_cpu = map(int, done.stdout.split())
         between = nothing_cpu - self.counted("SELECT ?1")[3]
         self.seen += "\nns %d of %d, CPU %d of %d, %d of them between, %d within" % (ns, own, cpu, own_cpu, between, within)
         self.assertLess(ns, 1.001 * own, self.seen)
         self.assertTrue(0 < between < own_cpu / 4, self.seen)
         self.assertLess(cpu - (own_cpu - between), 0.01 * own_cpu, self.seen)
-        # What was taken for CPU time between two runs, up to 50 us at a switch, is taken from the next one.
+        # If CPU time between two runs was counted for a run, up to 50 us at a switch, it is subtracted from the next
+        # run.
         self.assertGreater(cpu, 0.95 * within, self.seen)
         self.assertGreater(within, own_cpu / 2, self.seen)
 
@@ -62,12 +62,12 @@ class Statements(Recording):
         (ns, cpu, duration), = self.rows("SELECT execution_time_ns, cpu_time_ns, query_duration_ns FROM query_log"
                                          " WHERE query LIKE 'WITH%'")
         self.seen += "\n%d of %d, CPU %d of %d, duration %d of %d" % (ns, inside, cpu, cpu_inside, duration, all_of_it)
-        # On a busy machine others may have their turn in queryprof's part of a call: the program's
-        # clock around the call has that, the time inside SQLite has not. CPU time is the same.
+        # On a busy machine other threads may have their turn in queryprof's part of a call. The program's clock around
+        # the call includes that, the time inside SQLite does not. CPU time is the same.
         self.assertLess(ns, 1.001 * inside, self.seen)
         self.assertLess(abs(cpu - cpu_inside), 0.05 * cpu_inside, self.seen)
         self.assertLessEqual(cpu, ns, self.seen)
-        # The program's work between two rows is outside, and nothing that it does not know of.
+        # The time between two rows contains the program's work, and nothing that the program did not measure.
         between = duration - ns
         self.assertLess(all_of_it - inside, 1.001 * between, self.seen)
         self.assertLess(duration, 1.001 * all_of_it, self.seen)
@@ -82,12 +82,12 @@ class Statements(Recording):
                          [(50, 50)], self.seen)
         lines = self.rows("SELECT exception, exception_code FROM query_log WHERE query LIKE 'INSERT INTO t VALUES%'")
         self.assertEqual(set(lines), {("UNIQUE constraint failed: t.a", 1555)}, self.seen)
-        # The first ones, and those with a sample on a busy machine.
+        # The first runs, and runs with a sample on a busy machine.
         self.assertTrue(10 <= len(lines) <= 20, self.seen)
 
     def test_a_close_without_work_is_no_run(self):
         self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1", options=("--cpu", "0", "--real", "60s"))
-        # One that had to wait for its turn on a busy machine is one.
+        # A close that had to wait for its turn on a busy machine counts as a run.
         closes = self.rows("SELECT max_ns FROM statement_stats WHERE query = 'sqlite3_close()'")
         self.assertTrue(all(ns >= 1000000 for (ns,) in closes), closes)
         report = self.command("report", self.trace)

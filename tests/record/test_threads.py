@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `record` adds to a thread that lives for one query.
+"""The CPU time that `record` adds to a thread that lives for one query.
 
 usage: test_threads.py QUERYPROF THREADS"""
 
@@ -15,8 +15,9 @@ COUNT, ROUNDS, MOST = 2000, 20, 3
 
 class Threads(Recording):
     def test_cost(self):
-        """CPU time of a process, also of what the kernel does for its threads: the least of as many rounds as a busy
-        machine needs for one below the bound. With files of /proc for each thread it was more than 4 times as much."""
+        """The CPU time of a process, including the kernel's work for its threads. Repeats up to a number of rounds
+        until one is below the bound, because the machine may be busy. With files of /proc for each thread it was more
+        than 4 times as much."""
         alone, recorded = [], []
         for _ in range(ROUNDS):
             alone.append(float(subprocess.check_output([THREADS, str(COUNT)])))

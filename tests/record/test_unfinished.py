@@ -13,11 +13,11 @@ from recording import *
 
 ENDLESS = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), 'größe' FROM c")
 BOUND = 1920  # bytes of a text that come with a query's first sample
-OFTEN = (*OPTIONS, "--setting", "trace_log_flush_interval_ms=100")  # the file soon knows what runs
+OFTEN = (*OPTIONS, "--setting", "trace_log_flush_interval_ms=100")  # the file soon contains the running queries
 
 
 def realtime_offset_ns():
-    """CLOCK_REALTIME - CLOCK_MONOTONIC. Of many, the one whose readings were the closest: nothing came between them."""
+    """CLOCK_REALTIME - CLOCK_MONOTONIC. Takes the closest of many readings, because nothing came between them."""
     best = []
     for _ in range(1000):
         before, now, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -33,7 +33,7 @@ class Unfinished(Recording):
                          " WHERE type = 'QueryStart' ORDER BY query_start_time_microseconds")
 
     def expect_unfinished(self, *texts):
-        """Queries with these texts, each with the samples that its row says."""
+        """Unfinished queries with these texts. Each has as many samples as its row contains."""
         found = self.unfinished()
         self.assertEqual([row[1] for row in found], list(texts), self.seen)
         for query_id, _, duration, cpu, real in found:
@@ -49,7 +49,7 @@ class Unfinished(Recording):
         return done.stdout
 
     def kill(self, number, text, *command):
-        """Kills the program once the file knows that a query that begins so is running, and has a sample of it."""
+        """Kills the program once the file contains a running query that begins with the text, and a sample of it."""
         process = subprocess.Popen(self.arguments(*command, options=OFTEN), stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE)
         try:
@@ -63,7 +63,7 @@ class Unfinished(Recording):
 
     @staticmethod
     def busy_child(pid, name):
-        """The process of that name, once it has used 0.3 s of CPU time."""
+        """The process with that name, once it has used 0.3 s of CPU time."""
         with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
             for child in map(int, file.read().split()):
                 with open("/proc/%d/stat" % child, encoding="ascii") as stat:
@@ -90,7 +90,7 @@ class Unfinished(Recording):
             self.assertIn("sqlite3_step", report)
 
     def test_what_is_seen_while_it_runs(self):
-        """Its database, its library, and the id that the user gave it."""
+        """The query's database, its library, and the id that the user gave it."""
         script = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -108,12 +108,12 @@ db.execute(%r)
                          [("my own id", os.path.realpath(path), library, 1)], self.seen)
         self.assertIn(ENDLESS, self.command("report", self.trace, "--query", "my own id"))
         self.assertRegex(self.command("report", self.trace, "--database", "app.db"), r"(?m)^unfinished +1: ")
-        # One row of query_log; the command counts all that have ended, too.
+        # query_log has one row. The command also counts all runs that have ended.
         ended, = self.rows("SELECT sum(calls) FROM statement_stats")[0]
         self.assertRegex(self.seen, " %d runs?, 1 process" % ((ended or 0) + 1))
 
     def test_another_ends_before(self):
-        """Its text stands above no samples but its own."""
+        """A query's text is shown only with its own samples."""
         self.kill(signal.SIGTERM, ENDLESS, "sqlite3", "-init", "/dev/null", ":memory:", SLOW + "; " + ENDLESS)
         self.expect_unfinished(ENDLESS)
         self.assertRegex(self.seen, " 2 runs, 1 process")
@@ -124,14 +124,14 @@ db.execute(%r)
         self.assertIn(SLOW, only)
         self.assertNotIn("unfinished", only)
         db = sqlite3.connect(self.trace)
-        # Like a run whose start was not recorded: one with a start and no text is of the profiler's own.
+        # As in a run whose start was not recorded. A run with a start and no text belongs to the profiler.
         db.execute("UPDATE queries SET statement = 0, query_start_ns = 0 WHERE NOT finished")
         db.commit()
         db.close()
         self.assertNotIn("\ntext", self.command("report", self.trace))
 
     def test_long_text(self):
-        """It is whole, at a kill, too, and a very long one is cut between two characters."""
+        """A long text is complete after a kill, too. A very long one is truncated between two characters."""
         long = ENDLESS + " /* %s */" % ("ß" * BOUND)
         self.kill(signal.SIGKILL, "WITH", "sqlite3", "-init", "/dev/null", ":memory:", long)
         self.expect_unfinished(long)
@@ -147,8 +147,8 @@ db.execute(%r)
                          [(0, 1)])
 
     def test_nested_and_open(self):
-        """A statement inside another one counts for the outermost. One that was stepped, and
-        is open, has not ended."""
+        """A statement inside another one counts for the outermost. A statement that was stepped and is still open has
+        not ended."""
         script = """
 import sqlite3
 db = sqlite3.connect(':memory:')
@@ -164,7 +164,7 @@ db.execute('SELECT nested()')
         self.assertTrue(first.startswith("SELECT x, "), first)
         self.assertEqual(second, "SELECT nested()")
 
-    # A cursor with a row more, whose thread is not inside SQLite: no sample of it can be.
+    # A cursor with one more row. Its thread is not inside SQLite, so it cannot be sampled.
     OPEN = """
 import os, signal, sqlite3, sys, time
 db = sqlite3.connect(":memory:", isolation_level=None)
@@ -189,20 +189,20 @@ time.sleep(600)
             "SELECT query_duration_ns, execution_time_ns, samples_cpu + samples_real, type FROM query_log"
             " WHERE query = 'SELECT x FROM t /* open */'")
         self.assertGreaterEqual(duration_ns, least_ns)
-        # Its time is the program's own: SQLite did nothing meanwhile.
+        # The time belongs to the program, because SQLite did nothing meanwhile.
         self.assertGreaterEqual(duration_ns - wall_ns, least_between_ns)
         self.assertEqual(others, [0, "QueryStart"])
         self.assertRegex(self.command("queries", self.trace), r"unfinished,.* SELECT x FROM t")
 
     def test_open_cursor_at_an_end(self):
-        """Its process ends: all its time is in the row."""
+        """After the cursor's process ends, the row contains all its time."""
         for how in "exits", "becomes":
             self.record(PYTHON, "-c", self.OPEN, how, options=("--cpu", "0"))
             self.open_cursor(300_000_000, 300_000_000)
             os.unlink(self.trace)
 
     def test_open_cursor_at_a_kill(self):
-        """The row is in the file while the cursor is open, and grows."""
+        """While the cursor is open, its row is in the file, and grows."""
         for how in "waits", "later":
             process = subprocess.Popen(self.arguments(PYTHON, "-c", self.OPEN, how, options=("--cpu", "0")), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             try:
@@ -219,11 +219,11 @@ time.sleep(600)
             finally:
                 process.kill()
                 process.wait()
-            # Only the first one may be from before the program said that its call had ended.
+            # Only the first duration may be from before the program reported the end of its call.
             self.open_cursor(max(durations), max(durations) - sorted(durations)[1])
             os.unlink(self.trace)
 
-    # The statement is opened a second time, as most are, and again in a child; the times are the program's own.
+    # The statement is opened a second time, like most statements, and again in a child. The program measures the times.
     KILLED = """
 import os, signal, sqlite3, sys, time
 def opens(where):
@@ -250,7 +250,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
     def opened_at_a_kill(self, how):
-        """Each cursor's row; and when the command had ended."""
+        """Each cursor's row, and the time at which the command had ended."""
         process = subprocess.Popen(self.arguments(PYTHON, "-c", self.KILLED, how, options=(
             "--setting", "trace_log_flush_interval_ms=600000")), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         lines = [line.split() for line in process.communicate(timeout=300)[0].decode().splitlines()]
@@ -266,7 +266,7 @@ os.kill(os.getpid(), signal.SIGKILL)
             self.assertLessEqual(wall_ns, after - before)
             self.assertGreaterEqual(duration_ns - wall_ns, slept - after)
             offset_ns = realtime_offset_ns()
-            self.assertGreater(start_ns - offset_ns, before - 10_000_000)  # between two clocks, which may be set
+            self.assertGreater(start_ns - offset_ns, before - 10_000_000)  # converted between two clocks, which may be set
             self.assertLess(start_ns - offset_ns, after + 10_000_000)
             self.assertEqual(others, [0, "QueryStart", 1])
             yield where, before, duration_ns, ended
@@ -274,17 +274,17 @@ os.kill(os.getpid(), signal.SIGKILL)
             self.assertIn("SCAN t", self.command("plan", self.trace, where))
 
     def test_open_cursor_killed_at_once(self):
-        """No flush has come. The row is there with the time until the kill, and its plan."""
+        """There was no flush. The file has the row, with the time until the kill, and its plan."""
         for how, rows in ("is killed", ["parent"]), ("forks", ["parent", "child"]):
             self.assertEqual([row[0] for row in self.opened_at_a_kill(how)], rows)
             os.unlink(self.trace)
 
     def test_open_cursor_before_exec(self):
-        """Its time ends with its program."""
+        """The cursor's time ends with its program."""
         for _, before, duration_ns, ended in self.opened_at_a_kill("becomes"):
             self.assertLess(duration_ns, ended - before - 500_000_000)
 
-    # Short runs, one after the other: at most moments one is open.
+    # Short runs, one after the other, so at most moments one is open.
     SHORT = """
 import sqlite3, time
 db = sqlite3.connect(":memory:")
@@ -299,7 +299,7 @@ while time.monotonic() < end:
 
     @staticmethod
     def is_traced(pid):
-        """Each of its threads."""
+        """Returns whether each of its threads is traced."""
         for thread in os.listdir("/proc/%d/task" % pid):
             with open("/proc/%d/task/%s/status" % (pid, thread), encoding="utf-8") as status:
                 if "\nTracerPid:\t0\n" in status.read():
@@ -308,13 +308,13 @@ while time.monotonic() < end:
 
     @unittest.skipUnless(shutil.which("strace"), "no strace")
     def test_short_run_while_the_command_is_slow(self):
-        """It ends between the command's copy and a later look at the clock. It is too short for a row, so nothing would
-        finish one."""
+        """The run ends between the command's copy and a later reading of the clock. It is too short for a row of its
+        own, so no later row would finish it."""
         command = subprocess.Popen(self.arguments(PYTHON, "-c", self.SHORT, options=(
             "--cpu", "0", "--off-cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=200ms")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(command.stdout, "the program's first run"), "ready\n")
-        # A copy has lseek() for each of its parts, a dozen after the runs.
+        # Making a copy calls lseek() for each of its parts, a dozen times after the runs.
         strace = subprocess.Popen(["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=lseek", "-e", "inject=lseek:delay_exit=50000",
                                    "-p", str(command.pid)], stderr=subprocess.PIPE, text=True)
         wait_until(lambda: strace.poll() is not None or self.is_traced(command.pid), "strace")

@@ -15,7 +15,7 @@ from recording import *
 
 CLOSER = os.path.abspath(sys.argv.pop(1))
 
-# Says how often it got which signal when it gets SIGUSR2.
+# At SIGUSR2, prints how often it got each signal.
 COUNTER = """
 import os, signal, sys, time
 got = {}
@@ -32,7 +32,7 @@ print(sorted(got.items()), flush=True)
 """
 
 
-# The connections that the library still knows, in the process where it is loaded.
+# The number of connections that the library still knows, in a process that has loaded it.
 SESSIONS = """
 import ctypes
 class Metric(ctypes.Structure):
@@ -57,7 +57,7 @@ class Connections(Recording):
         PRAGMA query_profiler_cpu_time_period_ns;"""
 
     def test_memory(self):
-        """SQLite has no more memory in use when the only connection is closed than without queryprof."""
+        """After the only connection is closed, SQLite uses no more memory than without queryprof."""
         script = self.file("memory.py", """
 import ctypes
 lib = ctypes.CDLL("libsqlite3.so.0")
@@ -87,13 +87,13 @@ print(lib.sqlite3_memory_used())
             self.assertRegex(done.stderr, "no such (table|function)")
 
     def test_sqlite_not_initialised_for_the_host(self):
-        """Only before SQLite is initialised can a program configure it."""
+        """A program can configure SQLite only before it is initialised."""
         config = "import ctypes\nlib = ctypes.CDLL('libsqlite3.so.0')\nprint(lib.sqlite3_config(2))"  # MULTITHREAD
         done = self.record(PYTHON, "-c", config)
         self.assertEqual((done.returncode, done.stdout), (0, "0\n"), self.seen)
 
     def test_loaded_as_well(self):
-        """A host that loads the extension itself has all of it."""
+        """A host that loads the extension itself can use all of it."""
         done = self.record(PYTHON, "-c", """
 import sqlite3, sys
 db = sqlite3.connect(':memory:')
@@ -128,7 +128,7 @@ print(sqlite3.connect(':memory:').execute(%r).fetchone()[0])""" % SLOW)
         self.expect_sampled(1)
 
     def test_closed_with_statements(self):
-        """sqlite3_close_v2() leaves a connection that its last statement takes along."""
+        """sqlite3_close_v2() keeps a connection until its last statement is finalized."""
         done = self.record(CLOSER, LIBRARY)
         self.assertEqual((done.returncode, done.stdout), (0, "1 1 1 0\n"), self.seen)
 
@@ -144,7 +144,7 @@ class End(Recording):
             self.assertEqual(done.returncode, -number, self.seen)
 
     def test_under_fakeroot(self):
-        """A library that is preloaded into the command, too, keeps its connection there."""
+        """A library that is also preloaded into the command keeps its connection there."""
         for way in "tcp", "sysv":
             if not shutil.which("fakeroot-" + way):
                 self.skipTest("no fakeroot-" + way)
@@ -164,7 +164,7 @@ class End(Recording):
         self.assertFalse(os.path.exists(self.trace), "no file when there was nothing to put in")
 
     def test_killed_with_us(self):
-        # Files that the command can no longer remove go with the folder.
+        # The command can no longer remove its files, so the folder contains them.
         environment = {**os.environ, "TMPDIR": self.folder}
         with subprocess.Popen(self.arguments(PYTHON, "-c", COUNTER), stdout=subprocess.PIPE, text=True,
                               env=environment) as us:
@@ -185,7 +185,7 @@ class Streams(Recording):
         self.assertEqual(done.stdout, ANSWER + "\n", self.seen)
 
     def test_output_closed_early(self):
-        """A reader sees the end when the program closes, not when it ends."""
+        """A reader gets the end of the output when the program closes it, not when the program ends."""
         with subprocess.Popen(self.arguments("sh", "-c", "echo one; exec >&- 2>&-; read line", options=("--quiet",)),
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as us:
             output = []
@@ -197,13 +197,13 @@ class Streams(Recording):
             self.assertEqual(us.returncode, 0)
 
     def test_environment(self):
-        """The user's own preloads stay, ours comes behind them."""
+        """The user's own preloads remain, and queryprof's comes after them."""
         done = self.record("sh", "-c", 'echo "$LD_PRELOAD"',
                            env={**os.environ, "LD_PRELOAD": "libc.so.6"})
         self.assertRegex(done.stdout, r"^libc\.so\.6:/.*/libqueryprof-preload\.so\n$", self.seen)
 
     def test_inherited(self):
-        """Blocked and ignored signals, limits and the process group are the program's."""
+        """The program inherits blocked and ignored signals, limits and the process group."""
         def prepare():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -226,12 +226,13 @@ class Signals(Recording):
         return us
 
     def take(self, us, count=1):
-        """The program has got them: the next cannot overtake one, or be one with it."""
+        """Waits until the program has got the signals, so that the next one can neither overtake them nor be merged
+        with one."""
         for at in range(count):
             self.assertEqual(read_line(us.stdout, "signal %d of %d" % (at + 1, count)), "got one\n")
 
     def finish(self, us):
-        time.sleep(0.2)  # for a second copy, which must not come, to come
+        time.sleep(0.2)  # waits for a second copy, which must not come
         os.kill(us.pid, signal.SIGUSR2)
         with bounded("the end of the program's output, after SIGUSR2"):
             lines = us.stdout.read().splitlines()
@@ -261,7 +262,7 @@ class Signals(Recording):
         self.assertEqual(self.finish(us), str([(2, 1), (15, 1)]))
 
     def test_sent_to_a_group_that_it_left(self):
-        """Like timeout(1) with a server that makes a session of its own."""
+        """Like timeout(1) with a server that starts a session of its own."""
         us = self.start("import os; os.setsid()\n")
         os.killpg(us.pid, signal.SIGTERM)
         self.take(us)
@@ -309,7 +310,7 @@ class Terminal(Recording):
             os.waitpid(shell, 0)
         self.addCleanup(end)
         self.read_until("PROMPT> ")
-        # The kernel flushes output after it has sent the signal of a Ctrl-C or Ctrl-Z, with what its receiver printed.
+        # The kernel flushes output after it has sent the signal of a Ctrl-C or Ctrl-Z, including the receiver's output.
         self.send("stty -echo noflsh\n")
         self.read_until("PROMPT> ")
 
@@ -327,12 +328,12 @@ class Terminal(Recording):
         program = int(self.read_until("\n"))
         self.send("\x03")
         self.read_until("got one\n")
-        time.sleep(0.3)  # for a second one, which must not come
+        time.sleep(0.3)  # waits for a second one, which must not come
         os.kill(program, signal.SIGUSR2)
         self.assertEqual(self.read_until("PROMPT> "), "[(2, 1)]\n")
 
     def test_one_to_the_command_behind_an_interrupt(self):
-        """The witness had the interrupt, too, and has done with it."""
+        """The witness got the interrupt, too, and has handled it."""
         self.start(COUNTER)
         self.read_until("pid ")
         program = int(self.read_until("\n"))
@@ -346,7 +347,7 @@ class Terminal(Recording):
         before = children()
         self.send("\x03")
         self.read_until("got one\n")
-        # Not its signals: there are none, too, before the kernel has sent them.
+        # Does not look at the witness's signals, because it has none before the kernel has sent them, either.
         wait_until(lambda: len(children()) == len(before) and children() != before, "another witness")
         os.kill(command, signal.SIGINT)
         self.read_until("got one\n")
@@ -376,7 +377,7 @@ class Terminal(Recording):
         self.assertIn("[(%d, 1)]" % signal.SIGCONT, self.read_until("PROMPT> "))
 
     def test_program_that_does_not_stop(self):
-        """Ctrl-Z is the program's to ignore; then the shell does not come back."""
+        """A program may ignore Ctrl-Z. Then the shell does not return."""
         self.start("import signal\nsignal.signal(signal.SIGTSTP, signal.SIG_IGN)\n"
                    "print('here', flush=True)\nprint('got', input(), flush=True)\n")
         self.read_until("here")
@@ -387,7 +388,8 @@ class Terminal(Recording):
 
 
 class TerminalGone(Recording):
-    """The kernel tells it only the leader of the session, which the program would be without the command."""
+    """The kernel sends the hang-up only to the session's leader. Without the command, the program would be the
+    leader."""
 
     def test_hang_up(self):
         path = self.file("program.py", """
