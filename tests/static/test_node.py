@@ -41,13 +41,13 @@ def main():
             done = subprocess.run([known.get(word, word) for word in shlex.split(command)], cwd=folder, text=True,
                                   capture_output=True, check=True)
             if expected[0].startswith("queryprof: "):
-                # Numbers of the machine that ran it.
+                # Numbers that depend on the machine.
                 pattern = re.sub(r"\d+", r"\\d+", re.escape(expected[0]).replace(r"\ ", " "))
                 assert re.search(pattern, done.stderr), done.stderr
                 continue
             shown = done.stdout.splitlines()
             assert columns(shown[0]) == columns(expected[0]), shown[0]
-            # Runs and text of each statement, whichever takes longer.
+            # The runs and text of each statement, whichever takes longer.
             runs = columns(shown[0]).index("runs")
             rows, wanted = ({(columns(line)[runs], columns(line)[-1]) for line in lines[1:-1]} for lines in (shown, expected))
             assert rows == wanted, done.stdout

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stripped programs and modules with SQLite inside, under `queryprof record`: every statement is seen once, with its
-thread and process, and the program behaves as without.
+"""Stripped programs and modules with SQLite inside, under `queryprof record`. Every statement is seen once, with its thread and
+process, and the program behaves as without queryprof.
 
 usage: test_record.py QUERYPROF HOST HOST_AT_A_FIXED_ADDRESS MODULE [HOST_OF_SQLITE_3_15]"""
 
@@ -20,7 +20,7 @@ INSERT, JOIN = "INSERT INTO t(b) VALUES (?)", "SELECT count(*) FROM t, t AS u WH
 
 class Static(Recording):
     def run_host(self, host, *arguments, count, works, fts="fts5", **named):
-        """Counts of the queries by text and process."""
+        """The number of queries by text and process."""
         plain = subprocess.run([host, str(count), *arguments], capture_output=True, text=True, timeout=300, check=False)
         done = self.record(host, str(count), *arguments, options=ALL, **named)
         self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout), self.seen)
@@ -29,7 +29,7 @@ class Static(Recording):
         self.assertEqual(counts[INSERT], works * count, self.seen)
         self.assertEqual(counts[JOIN], works, self.seen)
         self.assertEqual(counts["INSERT INTO f SELECT 'word ' || b FROM t"], works)
-        # FTS's work inside is no query of the host's, nor are SQLite's reads of the schema.
+        # Neither FTS's internal work nor SQLite's reads of the schema are queries of the host.
         self.assertEqual(set(counts) - {INSERT, JOIN, "sqlite3_close()"},
                          {"CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)", "CREATE VIRTUAL TABLE f USING %s(body)" % fts,
                           "INSERT INTO f SELECT 'word ' || b FROM t"})
@@ -61,7 +61,8 @@ class Static(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM processes"), [(2,)])
 
     def test_extension(self):
-        """A program with an automatic extension has its opcodes, and its extension is not called for them."""
+        """A program with an automatic extension has opcodes, and the library's own openings do not call its
+        extension."""
         self.run_host(HOST, "2", "extension", count=2000, works=2)
         known, samples = self.rows("SELECT count(opcode), count(*) FROM trace_log JOIN query_log USING (query_id)"
                                    " WHERE query_log.query = '%s'" % JOIN)[0]
@@ -69,7 +70,7 @@ class Static(Recording):
         self.assertGreater(samples, 20, self.seen)
 
     def test_times(self):
-        """CPU times of samples agree with the queries' own, within five standard errors of ticks."""
+        """CPU times of samples agree with the queries' own times, within five standard errors of ticks."""
         self.run_host(HOST, count=4000, works=1)
         sampled, exact, count = self.rows(
             """SELECT (SELECT sum(weight * period_ns) FROM trace_log WHERE trace_type = 'CPU'),
@@ -79,7 +80,7 @@ class Static(Recording):
         self.assertLess(abs(sampled - exact), exact * (0.05 + 5 / count ** 0.5))
 
     def test_no_database(self):
-        """Nothing is loaded where no database is opened."""
+        """Nothing is loaded if the program opens no database."""
         maps = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(open('/proc/self/maps').read())"
         done = self.record(PYTHON, "-c", maps, MODULE)
         self.assertIn("static_module", done.stdout)
@@ -89,7 +90,7 @@ class Static(Recording):
         self.assertIn("opened no database", done.stderr)
 
     def test_module(self):
-        """A module is loaded, used, unloaded, and comes again, beside a shared SQLite and without."""
+        """A module is loaded, used, unloaded, and loaded again, with and without a shared SQLite."""
         script = ("import ctypes, _ctypes, sys\n"
                   "for i in range(20):\n"
                   "    module = ctypes.CDLL(sys.argv[1])\n"
@@ -105,7 +106,7 @@ class Static(Recording):
                              [("SELECT ? + 1", 500)])
 
     def test_many_loads(self):
-        """Those that open nothing are forgotten with their objects."""
+        """Modules that open no database are forgotten when they are unloaded."""
         script = ("import ctypes, _ctypes, sys\n"
                   "for i in range(100):\n"
                   "    module = ctypes.CDLL(sys.argv[1])\n"
@@ -117,21 +118,22 @@ class Static(Recording):
                              [("SELECT ? + 1", 50)])
 
     def test_protections(self):
-        """The program's mappings have the rights that they had, and none more is there."""
+        """The program's mappings keep their protections, and there is no additional mapping."""
         for host in (HOST, FIXED):
             with self.subTest(host):
                 self.trace = os.path.join(self.folder, os.path.basename(host) + ".trace")
                 self.run_host(host, "1", "maps", count=100, works=1)
 
     def test_filter(self):
-        """A seccomp filter that came before the SQLite inside was found may kill the program for any call of ours."""
+        """A seccomp filter that is older than the search for the SQLite inside may kill the program for any system
+        call."""
         plain = subprocess.run([HOST, "1000", "2", "filter"], capture_output=True, text=True, timeout=300, check=False)
         done = self.record(HOST, "1000", "2", "filter", options=ALL)
         self.assertEqual((done.returncode, done.stdout), (plain.returncode, plain.stdout), self.seen)
         self.assertIn("it has a seccomp filter that queryprof did not see, so it is not recorded", done.stderr)
 
     def test_no_executable_memory(self):
-        """A process that may not make memory executable is served, too."""
+        """A process that may not make memory executable is recorded, too."""
         script = ("import ctypes, os, sys\n"
                   "if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit(77)  # PR_SET_MDWE\n"
                   "os.execv(sys.argv[1], sys.argv[1:])")
@@ -142,7 +144,7 @@ class Static(Recording):
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query = ?", INSERT), [(100,)], self.seen)
 
     def test_without_proc(self):
-        """A program that cannot be patched runs as ever, and is named."""
+        """A program that cannot be patched runs as usual, and the command names it."""
         wrapper = "mount -t tmpfs none /proc 2>/dev/null || exit 77; exec \"$@\""
         done = self.record("unshare", "-m", "sh", "-c", wrapper, "sh", HOST, "100", "1", options=ALL)
         if done.returncode in (1, 77):
