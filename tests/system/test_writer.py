@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A preloaded library writes to descriptors of the process in malloc(), fstat() and other functions, on any thread that
-calls them (writer.c). None of that reaches the trace file: the recording and earlier ones are whole.
+"""A preloaded library writes to descriptors of the process in malloc(), fstat() and other functions, on any thread that calls
+them (writer.c). Nothing of this reaches the trace file, and the recording and earlier ones are whole.
 
 usage: test_writer.py QUERYPROF WRITER"""
 
@@ -14,7 +14,7 @@ WRITER = os.path.abspath(sys.argv.pop(2))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-# Threads, a forked child, and names of functions: libdw takes memory from malloc().
+# Uses threads, a forked child, and names of functions, because libdw calls malloc().
 PROGRAM = """
 import os, sqlite3, sys, threading
 def connect():
