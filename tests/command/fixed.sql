@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A trace file whose reports are known to the letter (golden/): after
--- sql/schema/store_schema.sql. A shop whose orders are searched (three runs, one of them
--- slow), sorted with a helper thread, and reported by a statement that fails. The
--- programs are nowhere; names and lines are in the file, but for one module's.
+-- A trace file whose reports are known to the letter (golden/). It is loaded after sql/schema/store_schema.sql. The
+-- data is a shop whose orders are searched (three runs, one of them slow), sorted with a helper thread, and reported by
+-- a statement that fails. The programs do not exist. The file contains their names and lines, except one module's.
 INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)
 VALUES (1, 'shop-1', 100, 1795000000000000000, '/opt/shop/bin/shopd');
 
@@ -32,8 +31,8 @@ VALUES (0x7f0000001100, 0, 0, 3, 3, 12, 730), (0x7f0000001200, 0, 1, 11, 11, 12,
        (0x7f0000005000, 0, 0, 13, 13, 0, 0), (0x560000001000, 0, 0, 9, 10, 7, 55),
        (0x560000002000, 0, 0, 5, 6, 7, 90);
 
--- search: in itself, in the inlined function, reading, in a plugin without names;
--- the sort; a stack in the program alone, one in no module.
+-- search: in itself, in the inlined function, reading, in a plugin without names; then the sort; a stack only in the
+-- program; an address outside of all modules.
 INSERT INTO stacks (id, hash, epoch, trace)
 VALUES (1, 0, 1, printf('[%d,%d,%d,%d]', 0x7f0000001100, 0x7f0000002000, 0x7f0000003000, 0x560000001000)),
        (2, 0, 1, printf('[%d,%d,%d,%d]', 0x7f0000001200, 0x7f0000002000, 0x7f0000003000, 0x560000001000)),
@@ -65,13 +64,13 @@ FROM (SELECT column1 AS id, column2 AS query_id, column3 AS statement, 179500000
                    (4, 'the big sort',                         2, 3000, 300, 240, 0, 900, 80, 30, 2),
                    (5, '0193a5b2-77c5-7eee-8000-000000000005', 3, 4000,  60,   8, 13,  0,  2,  6, 0)));
 
--- Not finished: what its samples say.
+-- An unfinished run: its samples are the source of its numbers.
 INSERT INTO queries (id, query_id, process, first_ns, last_ns, initial, statement, query_start_ns, query_duration_ns,
                      cpu_time_ns, thread_id, samples_cpu, weight_cpu)
 VALUES (6, '0193a5b2-77c6-7fff-8000-000000000006', 1, 1795000005000000000, 1795000005040000000, 6, 9,
         1795000005000000000, 40000000, 12000000, 101, 3, 3);
 
--- query, its start in ms, series, stack, how many samples, weight of each, ms between.
+-- query, its start in ms, series, stack, number of samples, weight of each, ms between them.
 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size)
 SELECT 1795000000000000000 + start * 1000000 + (i - 1) * step * 1000000 + series * 1000 + stack, series, query, stack,
        0, weight, 0, 0
@@ -86,7 +85,7 @@ FROM (SELECT column1 AS query, column2 AS start, column3 AS series, column4 AS s
                    (6, 5000, 1, 1,  3, 1, 10), (0, 6000, 1, 7,  2, 1, 10)))
 JOIN (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60) SELECT i FROM n) ON i <= n;
 
--- All runs: short ones besides those above, and a statement that was never logged.
+-- Counters of all runs: also of short ones, and of a statement that was never logged.
 INSERT INTO statement_counters (
 	normalized_query_hash, database, program, statement, calls, errors, rows, execution_time_ns, cpu_time_ns,
 	cpu_time_estimated_ns, duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, first_seen_ns,

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- After fixed.sql: two runs of hours, below an interpreter, which scan, sort and build
--- indexes.
+-- Loaded after fixed.sql: two runs that take hours, called from an interpreter. They scan, sort and build indexes.
 INSERT INTO modules (id, build_id, path, file_size, mtime_ns, base, extent, elf_start)
 VALUES (4, 'cc03', '/usr/lib/libqueryprof.so', 1, 1, 0x7f0001000000, 0x10000, 0),
        (5, 'dd04', '/usr/bin/python3.11', 1, 1, 0x570000000000, 0x100000, 0);
@@ -15,8 +14,7 @@ VALUES (0x7f0000006000, 0, 0, 101, 101, 0, 0), (0x7f0001000100, 0, 0, 102, 102, 
        (0x570000000300, 0, 0, 105, 105, 0, 0), (0x570000000400, 0, 0, 106, 106, 0, 0),
        (0x570000000500, 0, 0, 107, 107, 0, 0);
 
--- Scanning and comparing, from one call of the interpreter and from another; and a thread
--- that has no main().
+-- Scanning and comparing, from two calls of the interpreter; and a thread without main().
 INSERT INTO stacks (id, hash, epoch, trace)
 SELECT id, 0, 1, '[' || leaf || ',' || 0x7f0000002000 || ',' || 0x7f0000003000 || ',' || 0x7f0001000100 || ','
                  || 0x570000000100 || replace(printf('%.*c', depth, '.'), '.', ',' || 0x570000000200) || ends || ']'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The other side of a comparison: fixed.sql after a day of work. A newer SQLite at
--- another address, a search that no longer reads as much, and a statement that is new.
+-- The other side of a comparison: fixed.sql after a day of work. It has a newer SQLite at another address, a search
+-- that reads less, and a new statement.
 UPDATE modules SET path = '/opt/shop/lib/libsqlite3.so.0.9.1', build_id = 'cc03', base = base + 0x5000000000 WHERE id = 1;
 UPDATE frames SET address = address + 0x5000000000 WHERE address BETWEEN 0x7f0000000000 AND 0x7f0000200000;
 UPDATE stacks SET trace = (

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What was read and written of the b-trees of a database in four seconds: after fixed_plans.sql. kind: see page_io.
+-- Loaded after fixed_plans.sql: reads and writes of a database's b-trees in four seconds. kind: see page_io.
 INSERT INTO page_sums (process, thread_id, start_ns, kind, root, statement, reads, read_bytes, wal_read_bytes, writes, rewritten,
                        wal_bytes, database_bytes, journal_bytes, journal_read_bytes, database, btree, table_name)
 VALUES (1, 101, 1795000003000100000, 1, 2, 904, 10, 40960, 0, 1000, 900, 4120000, 0, 0, 0, '/opt/shop/orders.db', 'orders', 'orders'),

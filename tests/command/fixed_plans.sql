@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Plans of the statements of fixed.sql, and a wait for a lock: after that.
+-- Loaded after fixed.sql: plans of its statements, and a wait for a lock.
 INSERT INTO plans (plan_hash, plan) VALUES (1, 'SCAN orders' || char(10)), (2, 'SCAN orders' || char(10) || 'USE TEMP B-TREE FOR ORDER BY' || char(10));
 
 INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns)
@@ -26,7 +26,7 @@ INSERT INTO waits_for_locks (query, start_ns, wait_ns, lock, refused, thread_id,
 VALUES (5, 1795000004000000000, 30000000, 24, 0, 101, 1, '/opt/shop/orders.db', 4, 'BEGIN IMMEDIATE', 2, 100, 102, 7),
        (5, 1795000004030000000, 15000000, 24, 1, 101, 1, '/opt/shop/orders.db', 0, '', 0, 4711, 0, 0);
 
--- The holder was killed during its transaction, which has no last statement.
+-- The holder was killed during its transaction, so there is no last statement.
 INSERT INTO transactions (process, number, session, thread_id, start_ns, duration_ns, write_ns, exclusive_ns, idle_ns, statements, outcome, waited_for,
                           first, last, database, first_query, last_query)
 VALUES (1, 7, 2, 102, 1795000003990000000, 600000000, 590000000, 0, 450000000, 0, 4, 1, 4, 0, '/opt/shop/orders.db', 'BEGIN IMMEDIATE', '');

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Traces of requests, after fixed.sql: a search that renders on another thread and writes with
--- another request, one that fails, and a short one without an end.
+-- Loaded after fixed.sql: traces of requests. A search renders on another thread and writes together with another
+-- request; one request fails; a short one has no end.
 INSERT INTO threads (id, process, thread_id, thread_name) VALUES (11, 1, 103, 'render'), (12, 1, 104, 'writer');
 
 INSERT INTO span_sites (id, name, file, line, function, statement)
@@ -10,7 +10,7 @@ VALUES (1, 'GET /search', 'shop.cpp', 10, 'handle', 0), (2, 'authenticate', 'sho
        (8, 'prepare', '', 0, '', 901);
 INSERT INTO span_sites (id, name, file, line, function, statement, wait) VALUES (9, '', '', 0, '', 0, 3 << 8 | 2);
 
--- The search: 100 ms from 1795000000.5 s on. authenticate, a statement, render on another thread.
+-- The search takes 100 ms from 1795000000.5 s on: authenticate, a statement, render on another thread.
 INSERT INTO span_batches (id, trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns, count,
                           statements, duration_ns, spans)
 VALUES (1, 0x4bf92f3577b34da6, 0x23ce929d0e0e4736, 0x00f067aa0ba902b7, 1000, 1, 1795000000500000000, 0, 3, 100000000, 4, 2,
@@ -29,7 +29,7 @@ INSERT INTO span_links (batch, trace_hi, trace_lo, parent) VALUES (3, 0x00000000
 INSERT INTO span_notes (batch, span, is_event, note)
 VALUES (1, 1000, 0, '"user":"Jörg"'), (1, 1000, 0, '"items":3'), (1, 1001, 1, '{"name":"cached","time_ns":1795000000502000000}');
 
--- Samples in the statement, and in what renders.
+-- Samples in the statement, and in the rendering.
 INSERT INTO series (id, thread, trace_type, period_ns, epoch) VALUES (11, 11, 'CPU', 4000000, 1);
 INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, span)
 VALUES (1795000000520000001, 1, 0, 1, 0, 1, 0, 0, 1004), (1795000000530000001, 1, 0, 2, 0, 2, 0, 0, 1004),
