@@ -71,8 +71,7 @@ static void install(const char *how)
 		result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 	else if (!strcmp(how, "tsync"))
 		result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	else if (!strcmp(how,
-	                 "refused")) /* a flag that no kernel knows; what libseccomp asks; and no filter */
+	else if (!strcmp(how, "refused")) /* an unknown flag; libseccomp's test calls; and no filter */
 		result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0x80000000ul, &program) != -1 ||
 		         syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) != -1 ||
 		         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, NULL) !=

@@ -2,7 +2,7 @@
 /*
  * Prepares statements and does not finalize them: open_statements STATEMENTS TEXTS keep|close|finalize
  *
- * The numbered texts take turns. Prints what sqlite3_db_status() says of the memory of statements.
+ * The numbered texts alternate. Prints sqlite3_db_status()'s memory of statements.
  */
 #include <sqlite3.h>
 #include <stdio.h>
