@@ -4,11 +4,12 @@ WITH alone AS MATERIALIZED ( -- long transactions of one statement, which SQLite
 	SELECT x.normalized_query_hash AS hash, count(*) AS transactions
 	FROM transactions AS t JOIN temp.selected AS s ON s.id = t.first JOIN queries AS q ON q.id = t.first JOIN statements AS x ON x.id = q.statement
 	WHERE t.first <> 0 AND t.statements = 1 AND t.outcome = 1 GROUP BY 1),
--- Statements whose runs nearly all sync. If no connection wrote pages early, only the end of a transaction syncs, so each run
+-- Statements whose runs nearly all sync; the logged ones are at least half of all. If no connection wrote pages early, only the end of a transaction syncs, so each run
 -- ended one, even if a cursor of another statement kept a lock.
 syncing AS MATERIALIZED (
-	SELECT normalized_query_hash AS hash FROM temp.selected_runs
-	WHERE finished AND (SELECT max(spills) FROM connection_counts) = 0 GROUP BY 1 HAVING count(*) >= 10 AND sum(syncs > 0) >= 0.9 * count(*)),
+	SELECT r.normalized_query_hash AS hash FROM temp.selected_runs AS r JOIN temp.finding_statements AS f ON f.hash = r.normalized_query_hash
+	WHERE finished AND (SELECT max(spills) FROM connection_counts) = 0
+	GROUP BY 1 HAVING count(*) >= 10 AND count(*) >= 0.5 * max(f.runs) AND sum(r.syncs > 0) >= 0.9 * count(*)),
 ended AS (
 	SELECT *, runs - coalesce(failed, 0) AS commits FROM temp.finding_statements
 	-- Closing a connection writes the WAL back, which is not the end of a transaction.

@@ -13,11 +13,13 @@ logged AS MATERIALIZED (
 	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM small)) CROSS JOIN temp.selected_runs AS r JOIN small AS c ON c.process = r.process AND c.session = r.session
 	WHERE r.normalized_query_hash IN (SELECT hash FROM temp.finding_statements)
 	GROUP BY 1),
--- The pages that all runs read, also the short ones, unless an option selects runs.
+-- The pages that all runs of one process read, also the short ones, unless an option selects runs. A process with several
+-- connections reads a page once for each of them.
 pages AS MATERIALIZED (
 	SELECT p.statement AS hash, sum(p.reads) AS reads, sum(p.read_bytes + p.wal_read_bytes) AS bytes
 	FROM page_sums AS p JOIN temp.finding_statements AS f ON f.hash = p.statement
-	WHERE f.runs IS NOT NULL AND EXISTS (SELECT 1 FROM small) GROUP BY 1),
+	WHERE f.runs IS NOT NULL AND p.process IN (SELECT process FROM newest GROUP BY process HAVING count(*) = 1 AND max(cache_bytes < 0.5 * file))
+	GROUP BY 1),
 reading AS MATERIALIZED (
 	SELECT l.hash AS hash, coalesce(p.reads, l.reads) AS reads, max(coalesce(p.bytes, 0), l.bytes) AS bytes, waited, file, cache_bytes, hits, misses
 	FROM logged AS l LEFT JOIN pages AS p ON p.hash = l.hash AND p.bytes > l.bytes

@@ -1,15 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- A scan of a whole table that compares columns and finds few of the rows.
-WITH scans AS (
+WITH marked AS (
 	SELECT *, substr(compared, 1, instr(compared || ';', ';') - 1) AS columns,
 	       query LIKE '% OR %' AND substr(compared, 1, instr(compared || ';', ';') - 1) LIKE '%, %' AS has_or
-	FROM temp.finding_scans WHERE compared NOT LIKE 'in expressions:%' AND compared <> '')
+	FROM temp.finding_scans WHERE compared NOT LIKE 'in expressions:%' AND compared <> ''),
+-- For OR, each of its columns needs an index of its own.
+scans AS (
+	SELECT *, (SELECT group_concat(printf('CREATE INDEX "%w" ON "%w"("%w");', name || '_' || value, name, value), ' ')
+	           FROM json_each('[' || replace(json_quote(columns), ', ', '","') || ']')
+	           WHERE instr(compared, ' (' || value || ') is not searched: ') = 0) AS for_or
+	FROM marked)
 SELECT hash, saved, error, shown AS "table", columns, printf('%,d', visited) AS visited, printf('%,d', returned) AS returned, duration(ns) AS took,
        CASE WHEN name = '' THEN 'an index on ' || "table" || '(' || columns || ')'
-            -- For OR, each of its columns needs an index of its own.
-            WHEN has_or THEN 'if OR joins conditions on these columns, an index on each of them: '
-                 || (SELECT group_concat(printf('CREATE INDEX "%w" ON "%w"("%w");', name || '_' || value, name, value), ' ') FROM json_each('["' || replace(columns, ', ', '","') || '"]')
-                     WHERE instr(compared, ' (' || value || ') is not searched: ') = 0)
+            WHEN has_or THEN coalesce('if OR joins conditions on these columns, an index on each of them: ' || for_or || ' An OR with a test of a parameter can use none',
+                                      'write the condition without OR or a NULL test on a parameter: each of these columns has an index')
             ELSE printf('CREATE INDEX "%w" ON "%w"("%s");', name || '_' || replace(columns, ', ', '_'), name, replace(columns, ', ', '", "')) END AS cure
 FROM scans
 WHERE around NOT LIKE '%FOREIGN KEY ACTION%' AND around NOT LIKE '%TRIGGER %'

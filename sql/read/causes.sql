@@ -186,7 +186,7 @@ scans AS (
 	FROM (SELECT DISTINCT line, substr(scanned, 1, instr(scanned || ' ', ' ') - 1) AS name
 	      -- SQLite before 3.36 writes SCAN TABLE.
 	      FROM (SELECT *, substr(detail, iif(detail LIKE 'SCAN TABLE %', 12, 6)) AS scanned FROM nodes) WHERE detail LIKE 'SCAN %' AND detail NOT LIKE '%VIRTUAL TABLE%' AND detail NOT LIKE 'SCAN (%'
-	                   AND detail NOT LIKE '%CONSTANT ROW%')
+	                   AND detail NOT LIKE '%CONSTANT ROW%' AND detail NOT LIKE '%-ROW VALUES CLAUSE%')
 	WHERE name NOT IN (SELECT substr(detail, instr(detail, ' ') + 1) FROM nodes
 	                   WHERE detail LIKE 'CO-ROUTINE %' OR detail LIKE 'MATERIALIZE %')
 	GROUP BY line HAVING count(*) <= 2),

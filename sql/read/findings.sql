@@ -95,7 +95,7 @@ FROM (SELECT *, substr(bare, CASE WHEN detail LIKE 'SCAN TABLE %' THEN 12 WHEN d
                                     WHEN detail LIKE 'SEARCH TABLE %' THEN 14 ELSE 8 END) AS rest
       FROM (SELECT *, replace(detail, ' LEFT-JOIN', '') AS bare FROM temp.finding_nodes) WHERE detail LIKE 'SCAN %' OR detail LIKE 'SEARCH %') AS n
 JOIN temp.finding_statements AS f ON f.hash = n.hash
-WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT GLOB '[0-9]* CONSTANT ROWS' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
+WHERE rest NOT LIKE '(%' AND rest NOT LIKE 'CONSTANT ROW%' AND rest NOT GLOB '[0-9]* CONSTANT ROWS' AND rest NOT GLOB '[0-9]*-ROW VALUES CLAUSE' AND rest NOT LIKE '% VIRTUAL TABLE %' AND rest NOT LIKE 'SUBQUERY %'
   -- A WITH clause or a view may have this name; no index can be made on it.
   AND (n.hash, "table") NOT IN (SELECT hash, name FROM made);
 
@@ -159,15 +159,18 @@ FROM (SELECT normalized_query_hash AS hash, count(*) AS runs
 GROUP BY 1 HAVING sum(runs) >= 10 AND count(*) >= 0.9 * sum(runs);
 
 -- The number of connections, if there are at least twenty, and at least one for every twenty runs, with the time of closing
--- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more; expected: their number if
--- the other runs are like the logged ones, at most one for each preparation.
+-- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more;
+-- expected: their number if the other runs are like the logged ones, at most one for each preparation. It is the number of
+-- logged ones if each run prepares, because then logged runs of one connection may be rare by chance.
 -- hash: the statement that takes most of that time.
 DROP TABLE IF EXISTS temp.finding_connections;
 CREATE TEMP TABLE finding_connections AS
 WITH parts AS MATERIALIZED (
 	SELECT hash, connections, runs, iif(query LIKE 'sqlite3\_%' ESCAPE '\', 0, runs) AS statement_runs, iif(query LIKE 'sqlite3\_close%' ESCAPE '\', wall, 0) AS closing,
-	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing, min(prepares, 1.0 * connections * runs / logged) AS expected
+	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing, iif(prepares < 0.5 * runs, min(prepares, 1.0 * connections * runs / logged), connections) AS expected
 	FROM temp.finding_statements LEFT JOIN temp.finding_reconnected USING (hash)),
 sums AS (
-	SELECT max(connections) AS connections, max(max(connections), coalesce(max(expected), 0)) AS expected, sum(statement_runs) AS runs, total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing FROM parts)
+	SELECT max(connections) AS connections, max(max(connections), coalesce(max(expected), 0)) AS expected, sum(statement_runs) AS runs,
+	       total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing
+	FROM parts)
 SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE connections >= 20 AND runs <= 20 * expected;

@@ -208,6 +208,7 @@ static bool read_rows(struct reader_labels *reader, int64_t id)
 		struct reader_query *read = &rows[sqlite3_column_int64(row, 0) & (READER_BLOCK - 1)];
 		const char *said = run_sql_text(row, 1);
 
+		free(read->query_id); /* a damaged file may have an id twice */
 		read->query_id = text_repair(said, strlen(said));
 		read->database = keep_database(reader, row, 2);
 		read->statement = sqlite3_column_int64(row, 3);

@@ -184,7 +184,8 @@ static bool is_made(const struct tree *tree, const char *name)
 			if (!strncmp(detail, makers[maker], size) && !strcmp(detail + size, name))
 				return true;
 		}
-	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, " VIRTUAL TABLE ");
+	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, "-ROW VALUES CLAUSE") ||
+	       strstr(name, " VIRTUAL TABLE ");
 }
 
 static size_t count_whole(const struct tree *tree)

@@ -176,7 +176,7 @@ const struct command command_queries = {
 		"with more than 128 rows, which have a known error (execution_time_error_ns). `each` is the "
 		"mean of a run without preparing. 99 of 100 runs took no longer than `p99`. `\xe2\x89\xa4` "
 		"marks an upper "
-		"bound, which may be up to twice the exact value. `waits` are the largest causes of waits, "
+		"bound, up to twice the exact value between 1 us and 4.3 s. `waits` are the largest causes of waits, "
 		"as shares of the wall time: "
 		"lock, read, write, sync, mutex, sleep, run queue (ready, but no processor was free), "
 		"other. `unknown` is time off the CPU in runs that were not logged.\n\n"

@@ -171,7 +171,7 @@ static void print_finding(const char *line)
 	putchar('\n');
 }
 
-/* Prints the greatest costs in at most five lines; nothing if there is no finding. */
+/* Prints whether most of the time was outside SQLite, and the greatest costs in at most five lines. */
 static int print_findings(sqlite3 *db)
 {
 	int result = finding_list_make(db);

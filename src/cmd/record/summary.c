@@ -209,12 +209,12 @@ static void tell_findings(const struct recording *recording, const struct summar
 	inside = is_made ? finding_list_inside(db) : NULL;
 	if (inside)
 		complain("%s", inside);
-	sqlite3_free(inside);
-	if (is_made && finding_list_lines(db, FINDINGS_MAX, tell_finding) > 0)
+	if (is_made && finding_list_lines(db, FINDINGS_MAX - (inside != NULL), tell_finding) > 0)
 		complain("evidence and cures: queryprof findings %s", recording_path);
 	else if (!is_made && progress_is_late())
 		complain("the findings take longer than %d s: queryprof findings %s", FINDINGS_SECONDS,
 		         recording_path);
+	sqlite3_free(inside);
 	trace_file_close(db);
 }
 
