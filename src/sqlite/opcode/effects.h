@@ -72,9 +72,15 @@ struct step_table {
  * (FLOW_TARGET), or what it calls. */
 bool step_read(struct step *step, uintptr_t at, uintptr_t end, const struct step_frame *frame, uintptr_t *to);
 
-/* The table that one instruction names, as the jump reads it. `size`: bytes of code before the jump. */
-bool step_find_table(struct step_table *table, const unsigned char *naming, const unsigned char *jump,
-                     size_t size);
+/* An instruction, and how many bytes of code are before it. */
+struct step_place {
+	const unsigned char *bytes;
+	size_t before;
+};
+
+/* The table that one instruction names, as the jump reads it. */
+bool step_find_table(struct step_table *table, const struct step_place *naming,
+                     const struct step_place *jump);
 
 /* Numbers of registers in DWARF may be others. */
 unsigned step_dwarf(unsigned number);

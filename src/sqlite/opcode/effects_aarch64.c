@@ -116,7 +116,8 @@ static void read_exclusive(struct step *step, uint32_t code, const struct step_f
 {
 	struct access access = { .base = bits(code, 5, 5), .bytes = 2 * WORD, .is_plain = true };
 
-	step->kills |= value(bits(code, 0, 5)) | value(bits(code, 10, 5)) | value(bits(code, 16, 5));
+	step->kills |= value(bits(code, 0, 5)) | value(bits(code, 10, 5)) | value(bits(code, 16, 5)) |
+	               value((bits(code, 16, 5) + 1) & 31); /* a pair (casp) */
 	access.first = access.second = ZERO;
 	apply_access(step, &access, frame);
 }
@@ -134,13 +135,13 @@ static void read_single(struct step *step, uint32_t code, const struct step_fram
 
 	access.is_load = access.is_vector ? kind & 1 : kind != 0;
 	access.unit = access.bytes = access.is_vector && kind & 2 ? 16 : 1u << size;
-	if (!access.is_vector && size == 3 && kind == 2)
-		return; /* a prefetch */
 	if (is_other && mode != 2) {
 		read_exclusive(step, code, frame); /* atomic, and loads with authentication */
 		step->kills |= 1u << access.base;
 		return;
 	}
+	if (!access.is_vector && size == 3 && kind == 2)
+		return; /* a prefetch */
 	if (is_scaled)
 		access.distance = (int64_t)bits(code, 10, 12) * access.unit;
 	else if (mode != 1)
@@ -149,8 +150,9 @@ static void read_single(struct step *step, uint32_t code, const struct step_fram
 		step->kills |= 1u << access.base;
 	if (is_other && access.is_load && !access.is_vector && size < 3)
 		step->indexed = (uint8_t)access.base;
+	/* In mode 3 the base is added to before the access, in mode 1 after it. */
 	if (size == 0 && kind == 1 && !access.is_vector && access.is_plain &&
-	    ((mode == 3 && !is_scaled) || access.distance == 0))
+	    (is_scaled ? access.distance == 0 : mode == 3 || (mode == 0 && access.distance == 0)))
 		step->reads_byte_at = (uint8_t)access.base;
 	apply_access(step, &access, frame);
 }
@@ -262,7 +264,7 @@ static void read_branch(struct step *step, uint32_t code, uintptr_t at, uintptr_
 	} else if (code == 0xd503201f)
 		step->fills = true;
 	else if ((code & 0xfffff000) == 0xd5032000 || (code & 0xfffff000) == 0xd5033000)
-		step->kills = 1u << LINK; /* hints, of which some sign it; barriers */
+		step->kills = 1u << LINK | 3u << 16; /* hints, of which some sign or write these; barriers */
 	else if ((code & 0xfff00000) == 0xd5300000)
 		step->kills = value(bits(code, 0, 5)); /* mrs */
 	else if ((code & 0xfff00000) != 0xd5100000)
@@ -324,30 +326,42 @@ static uint32_t before(const unsigned char *at, size_t instructions)
 	return code;
 }
 
-/* adrp page; add address, page, low */
-static uintptr_t address_of(const unsigned char *naming)
+static size_t window_of(const struct step_place *place)
 {
-	const uint32_t add = before(naming, 0);
+	return place->before / 4 < WINDOW ? place->before / 4 : WINDOW;
+}
 
-	for (size_t i = 1; i <= WINDOW; i++) {
-		const uint32_t code = before(naming, i);
+/* adrp page; add address, page, low */
+static uintptr_t address_of(const struct step_place *naming)
+{
+	const uint32_t add = before(naming->bytes, 0);
+	const size_t window = window_of(naming);
+
+	for (size_t i = 1; i <= window; i++) {
+		const uint32_t code = before(naming->bytes, i);
 
 		if (is_named(code, bits(add, 5, 5)))
-			return bits(code, 31, 1) ? named(code, (uintptr_t)naming - 4 * i) + bits(add, 10, 12)
-			                         : 0;
+			return bits(code, 31, 1)
+			               ? named(code, (uintptr_t)naming->bytes - 4 * i) + bits(add, 10, 12)
+			               : 0;
 	}
 	return 0;
 }
 
-/* How the jump reads it:
+/* How the jump reads it; others may be between these, or these in another order:
  *
- *	cmp index, #most; b.hi default; ... ldrh entry, [table, index]; adr base; add to, base, entry, sxth
- *#2; br to
+ *	cmp index, MOST
+ *	b.hi default
+ *	ldrh entry, [table, index]
+ *	adr base
+ *	add to, base, entry, sxth 2
+ *	br to
  */
-bool step_find_table(struct step_table *table, const unsigned char *naming, const unsigned char *jump,
-                     size_t size)
+bool step_find_table(struct step_table *table, const struct step_place *naming,
+                     const struct step_place *place)
 {
-	const size_t window = size / 4 < WINDOW ? size / 4 : WINDOW;
+	const unsigned char *jump = place->bytes;
+	const size_t window = window_of(place);
 	unsigned to = bits(before(jump, 0), 5, 5), base = ZERO, entry = ZERO;
 	bool has_bound = false;
 

@@ -393,13 +393,13 @@ bool step_read(struct step *step, uintptr_t at, uintptr_t end, const struct step
 }
 
 /* Entries are distances from the table or addresses. */
-bool step_find_table(struct step_table *table, const unsigned char *naming, const unsigned char *jump,
-                     size_t size)
+bool step_find_table(struct step_table *table, const struct step_place *place, const struct step_place *jump)
 {
+	const unsigned char *naming = place->bytes;
 	struct x86_instruction instruction;
 	int32_t absolute;
 
-	(void)jump, (void)size;
+	(void)jump;
 	x86_decode(naming, X86_BYTES_MAX, &instruction);
 	*table = (struct step_table){ .width = sizeof(int32_t), .is_signed = true, .most = UINT32_MAX };
 	if (instruction.field) {

@@ -8,18 +8,23 @@
 #define MAIN_TABLE 128 /* entries at least of the table by opcodes; SQLite 3.31 has 176 opcodes */
 #define WINDOW 24      /* instructions between the look at the opcode and the jump */
 
-/* The table that the step names, as the jump reads it. False: there is none. */
-static bool find_table(const struct graph *graph, uint32_t jump, const struct step *naming,
-                       struct step_table *table)
+static struct step_place place_of(const struct graph *graph, uint32_t at)
 {
-	const uint32_t at = graph->steps[jump].at;
 	const struct part *part = graph->parts;
 
 	while (at - part->at >= part->size)
 		part++;
-	return naming->names_table != NAMES_NOTHING &&
-	       step_find_table(table, graph_code_of(graph, naming->at), graph_code_of(graph, at),
-	                       at - part->at);
+	return (struct step_place){ graph_code_of(graph, at), at - part->at };
+}
+
+/* The table that the step names, as the jump reads it. False: there is none. */
+static bool find_table(const struct graph *graph, uint32_t jump, const struct step *naming,
+                       struct step_table *table)
+{
+	const struct step_place named = place_of(graph, naming->at);
+	const struct step_place jumps = place_of(graph, graph->steps[jump].at);
+
+	return naming->names_table != NAMES_NOTHING && step_find_table(table, &named, &jumps);
 }
 
 /* How many entries it has. 0: it is not a table. */
@@ -81,21 +86,30 @@ static uint32_t entry_of(const struct graph *graph, uint32_t jump)
 	return STEP_NONE;
 }
 
-/* The table is named by the jump or by one of the last instructions before it. */
-static void find_near_table(struct graph *graph, uint32_t jump)
+/* The table is named by the jump or by one of the last instructions before it. `indexed`: the registers of
+ * which one gets its address. */
+static bool find_named(struct graph *graph, uint32_t jump, uint32_t indexed)
 {
-	const uint32_t entry = entry_of(graph, jump);
-	const uint32_t indexed = entry != STEP_NONE ? 1u << graph->steps[entry].indexed : 0;
-
 	for (uint32_t i = jump; i + WINDOW > jump && i < graph->count; i--) {
 		const struct step *step = &graph->steps[i];
 
-		if ((step->names_table != NAMES_ADDRESS || step->kills == indexed) &&
+		if ((step->names_table != NAMES_ADDRESS || step->kills & indexed) &&
 		    add_table(graph, jump, step))
-			return;
+			return true;
 		if (i < jump && step->flow & FLOW_TABLE)
-			return; /* the code before belongs to that jump */
+			return false; /* the code before belongs to that jump */
 	}
+	return false;
+}
+
+/* The register of the jump's entry first; its address may have been moved, and gcc -O0 reads entries
+ * otherwise. */
+static void find_near_table(struct graph *graph, uint32_t jump)
+{
+	const uint32_t entry = entry_of(graph, jump);
+
+	if (entry == STEP_NONE || !find_named(graph, jump, 1u << graph->steps[entry].indexed))
+		find_named(graph, jump, UINT32_MAX);
 }
 
 /* Whether the jump may go by a table that is not known. */
