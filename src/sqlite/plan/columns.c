@@ -192,7 +192,7 @@ struct compared {
 
 static bool is_loop_end(const struct plan_opcode *opcode, size_t at)
 {
-	return text_has_word("Next Prev VNext", opcode->name) && (size_t)opcode->bytes.p2 <= at;
+	return (size_t)opcode->bytes.p2 <= at && text_has_word("Next Prev VNext", opcode->name);
 }
 
 /* Whether the opcode at `at`, which reads a column of a cursor, is in the loop of another cursor within the
