@@ -165,7 +165,8 @@ static bool is_list_locked(void)
 
 #else
 
-/* musl holds its lock while it reads files, not while a constructor runs, and renews it in a child. */
+/* musl holds its lock while it reads files, not while a constructor runs, and renews it in a child. Its
+ * dlopen() waits for constructors, which loader_find() therefore does not call. */
 bool loader_acquire(uint64_t ns)
 {
 	(void)ns;
@@ -178,6 +179,28 @@ void loader_release(void)
 	(void)dlerror();
 }
 
+#endif
+
+#if defined(__GLIBC__)
+void *loader_find(const char *name, int flags)
+{
+	return dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags);
+}
+#else
+/* With RTLD_NOLOAD, too, musl opens the file and waits until the constructors of the object have run, and one
+ * of them may wait for the calling thread. Its handle of an object is the link_map. Objects stay, and those
+ * of a dlopen() that fails are at the end of the list, after all that loader_each() has shown. */
+void *loader_find(const char *name, int flags)
+{
+	struct link_map *object = NULL;
+
+	(void)flags;
+	if (dlinfo(dlopen(NULL, RTLD_LAZY), RTLD_DI_LINKMAP, &object) || *name == '\0')
+		return object;
+	while (object && strcmp(object->l_name, name) != 0)
+		object = object->l_next;
+	return object;
+}
 #endif
 
 /* --- the list ---------------------------------------------------------------------------------------- */
@@ -265,8 +288,8 @@ static int count(struct dl_phdr_info *info, size_t size, void *context)
 	return 0;
 }
 
-/* Names and counters as glibc has them: musl's name for the program is its first argument, it has none for
- * the vdso, and it counts calls of dlopen(). It removes no object. */
+/* Names and counters as glibc has them: musl's name for the program is the one by which it was executed, it
+ * has none for the vdso, and it counts calls of dlopen(). It removes no object. */
 static int see_named(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct visit *visit = context;

@@ -25,6 +25,10 @@ int loader_each(int (*see)(struct dl_phdr_info *info, size_t size, void *context
 bool loader_acquire(uint64_t ns);
 void loader_release(void);
 
+/* A reference to a loaded object by its name as loader_each() has it, NULL: there is none. `flags`: more than
+ * dlopen(name, RTLD_LAZY | RTLD_NOLOAD). dlclose() ends it. */
+void *loader_find(const char *name, int flags);
+
 /* For pthread_atfork(). */
 void loader_before_fork(void);
 void loader_after_fork_in_parent(void);

@@ -21,9 +21,6 @@
  * caller, and no start-up code calls `__gmon_start__`.
  */
 #include <dlfcn.h>
-#if defined(__GLIBC__)
-#include <gnu/libc-version.h>
-#endif
 #include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -251,6 +248,8 @@ OWN_CALLER void *dlmopen(Lmid_t space, const char *file, int mode)
 		*(void **)&open = dlsym(RTLD_NEXT, "dlmopen");
 		__atomic_store_n(&real, open, __ATOMIC_RELAXED);
 	}
+	if (!open) /* musl has none */
+		return NULL;
 	if (!active || !file || !strchr(file, '/') || strchr(file, '$'))
 		return open(space, file, mode);
 	handle = open(space, file, mode);
@@ -296,16 +295,15 @@ void __gmon_start__(void)
 		look();
 }
 
-/* NULL: this is musl. */
-#pragma weak gnu_get_libc_version
-
 static bool is_musl(void)
 {
 	char program[PATH_MAX], line[400];
 	const char *error;
 
-	if (gnu_get_libc_version)
+	/* Not gnu_get_libc_version(), which a library for musl (gcompat) has, too. */
+	if (dlsym(RTLD_DEFAULT, "_rtld_global"))
 		return false;
+	(void)dlerror();
 	if (active && is_welcome() && !open_beside("libqueryprof-musl.so")) {
 		error = dlerror();
 		if (error && !strstr(error, "No such file"))

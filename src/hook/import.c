@@ -80,7 +80,7 @@ static int spared_count;
 static void *find_behind(const struct link_map *object, const char *symbol)
 {
 	while ((object = object->l_next)) {
-		void *handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD), *found;
+		void *handle = loader_find(object->l_name, 0), *found;
 		Dl_info location;
 
 		if (!handle)
@@ -554,7 +554,7 @@ static void *hold_object(const struct object *object)
 
 	if (object_holds(object, (const void *)import_patch))
 		return NULL;
-	handle = dlopen(*object->name ? object->name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	handle = loader_find(object->name, 0);
 	if (!handle)
 		return NULL;
 	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || bias_of(map) != object->bias) {

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/loader.h"
+
 static void *(*replacement_of)(const char *symbol, const void *real);
 static const char *family_of_names;
 
@@ -40,7 +42,7 @@ static const char *find_name(const void *code)
 	const struct link_map *program;
 	Dl_info location;
 
-	/* The program's is its first argument. */
+	/* The program's is the one by which it was executed. */
 	return dladdr(code, &location) && !dlinfo(dlopen(NULL, RTLD_LAZY), RTLD_DI_LINKMAP, &program) &&
 	                       location.dli_fname != program->l_name
 	               ? location.dli_fname
@@ -53,7 +55,7 @@ static const char *find_name(const void *code)
 static bool find_own(const char *symbol, const void *caller, void **found)
 {
 	const char *name = find_name(caller);
-	void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+	void *handle = loader_find(name ? name : "", 0);
 
 	if (!handle)
 		return false;
@@ -73,6 +75,9 @@ void *queryprof_resolved(void *handle, const char *symbol, const void *caller)
 		return NULL;
 	if (handle == RTLD_DEFAULT && !find_own(symbol, caller, &own))
 		return NULL;
+#if !defined(__GLIBC__)
+	(void)dlerror(); /* of find_own(): musl's dlsym() leaves it if it finds the symbol */
+#endif
 	/* Last, so that the host does not get an error of this call from dlerror(). */
 	found = queryprof_real_dlsym(handle, symbol);
 	return found && (!own || own == found) ? replacement_of(symbol, found) : NULL;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/filters.h"
+#include "base/loader.h"
 #include "base/lock.h"
 #include "base/text.h"
 #include "recorder/mark.h"
@@ -142,7 +143,7 @@ static int adopt(const struct sqlite_library *library)
 {
 	struct sqlite3_api_routines *api = &routines[routines_count];
 	/* The reference is kept, because the hooks contain addresses in it. */
-	void *handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD);
+	void *handle = loader_find(library->path, 0);
 	char *error = NULL;
 	int code = QP_OK;
 

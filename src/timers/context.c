@@ -38,7 +38,7 @@ static void *find_module(void)
 
 	if (loader_each(copy_name, name) == 0 || !loader_acquire(0))
 		return NULL;
-	found = dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+	found = loader_find(name, 0);
 	loader_release();
 	return found;
 }

@@ -92,7 +92,7 @@ static size_t stack_may_grow_to(uintptr_t end, size_t bytes)
 	if (arguments < end - page || arguments - end + page >= STACK_GAP ||
 	    own_call_is_forbidden(SYS_prlimit64) || getrlimit(RLIMIT_STACK, &limit))
 		return bytes;
-	return limit.rlim_cur > bytes ? limit.rlim_cur : bytes;
+	return limit.rlim_cur <= bytes ? bytes : limit.rlim_cur < STACK_GAP ? limit.rlim_cur : STACK_GAP;
 }
 #endif
 

@@ -138,7 +138,8 @@ const struct command command_findings = {
 	.details =
 		"Lists what a change could improve, the largest saving first. The number before a finding "
 		"is its share of the time in SQLite, which is the most that its cure can save. Findings "
-		"below 1 % are not printed. Findings about failed statements, large values, memory or disk space have no "
+		"below 1 % are not printed. Findings about failed statements, large values, memory or disk "
+		"space have no "
 		"number, nor do those that take more time outside SQLite than all statements take inside.\n\n"
 		"`evidence` is what was measured. `cure` is SQL, or what to change. `sure` is how certain "
 		"the finding is: what was measured and what is not known. `see` is SQLite's document about "

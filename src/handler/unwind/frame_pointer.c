@@ -262,8 +262,8 @@ enum rule_result frame_pointer_step(const struct code_map *map, const struct unw
 #include "handler/unwind/stack_copy.h"
 
 /* Linkers write no unwind information for the PLT. Its entries change neither the stack nor the register of
- *the return address, but for the first one, which the others may go to. An interrupted one is known by its
- *instructions:
+ * the return address, but for the first one, which the others may go to. An interrupted one is known by its
+ * instructions:
  *
  *	bti c, or in the first stp x16,x30,[sp,#-16]!
  *	adrp x16,PAGE

@@ -26,7 +26,7 @@ static bool keep(const struct static_copy *copy)
 	void *handle = NULL;
 
 	if (!copy->is_of_program && loader_acquire(LOADER_BRIEFLY)) {
-		handle = dlopen(copy->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+		handle = loader_find(copy->path, RTLD_NODELETE);
 		loader_release();
 	}
 	return copy->is_of_program || handle;
