@@ -5,8 +5,8 @@
  * sleep, finish(HOW), which ends the process, and deeper(MS), which uses CPU time 2 MB further down on the
  * stack.
  *
- * It is compiled in three ways: with a shared SQLite, with SQLite inside, and as a library that main() of
- * late.c loads.
+ * It is compiled in four ways: with a shared SQLite, with SQLite inside, and as a library that main() of
+ * late.c loads, also with a constructor that runs a query in a thread and waits for it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -101,6 +101,18 @@ int host_main(int count, char **arguments)
 		pthread_join(ids[i], NULL);
 	return 0;
 }
+
+#if defined(IN_CONSTRUCTOR)
+static __attribute__((constructor)) void run_first_query(void)
+{
+	pthread_t id;
+
+	file = ":memory:";
+	sql = "SELECT nap(1)";
+	if (pthread_create(&id, NULL, run, NULL) == 0)
+		pthread_join(id, NULL);
+}
+#endif
 
 #if !defined(AS_LIBRARY)
 int main(int count, char **arguments)

@@ -41,6 +41,8 @@ def compile_all(folder):
     musl("static", host, "sqlite3.o", "-static")
     musl("host.so", "-shared", "-DAS_LIBRARY", host, *shared)
     musl("late", '-DLIBRARY="%s"' % os.path.join(folder, "host.so"), os.path.join(HERE, "late.c"))
+    musl("constructed.so", "-shared", "-DAS_LIBRARY", "-DIN_CONSTRUCTOR", host, *shared)
+    musl("constructs", '-DLIBRARY="%s"' % os.path.join(folder, "constructed.so"), os.path.join(HERE, "late.c"), "-Wl,--no-as-needed", *shared)
     musl("runner", os.path.join(HERE, "runner.c"))
     subprocess.run(["gcc", "-o", os.path.join(folder, "runner_of_glibc"), os.path.join(HERE, "runner.c")], check=True)
 
@@ -91,6 +93,11 @@ class Musl(Recording):
     def test_library_that_comes_later(self):
         self.recorded(self.at("late"), ":memory:", SLOW)
         self.expect_sampled(1)
+
+    def test_first_query_in_a_constructor(self):
+        """musl's dlopen() waits for constructors, so the thread that this one waits for may not call it."""
+        self.recorded(self.at("constructs"), ":memory:", SLOW, output="0\n" + ANSWER + "\n")
+        self.expect_sampled(1, SLOW)
 
     def test_threads(self):
         self.recorded(self.at("host"), ":memory:", SLOW, "4", output=4 * (ANSWER + "\n"))
