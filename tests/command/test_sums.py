@@ -551,10 +551,13 @@ class Sums(Tool):
             self.assertRegex(self.output("queries", self.trace), r" %d +2\.0 ms%s " % (runs, shown))
 
     def test_little_time_inside(self):
-        """The first line reports it if no option selects runs."""
+        """The first line reports it if no option selects runs, and one process was recorded."""
         self.insert_statement(1, "SELECT 1")
         self.insert_run(1, 2)
         self.count(1, 100, {}, first_seen_ns=START, last_seen_ns=START + 10000 * MS)
+        self.db.commit()
+        self.assertNotIn("SQLite took", self.output("findings", self.trace))
+        self.db.execute("DELETE FROM processes WHERE id > 1")
         self.db.commit()
         sentence = "SQLite took 200 ms of the 10 s from the first query to the last, 2 %. The rest is time of the program outside SQLite."
         for command in "report", "findings":

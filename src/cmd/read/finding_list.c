@@ -9,6 +9,7 @@
 
 #include "base/sql_token.h"
 #include "cmd/file/run_sql.h"
+#include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "findings_list.h" /* made by the build */
 #include "sql_findings.h"
@@ -192,7 +193,8 @@ char *finding_list_inside(sqlite3 *db)
 	sqlite3_stmt *row = NULL;
 	char *text = NULL;
 
-	if (sqlite3_prepare_v2(db, sql_inside, -1, &row, NULL) == SQLITE_OK &&
+	/* A pulled file may have a part of the runs only. */
+	if (!trace_file_is_pulled(db) && sqlite3_prepare_v2(db, sql_inside, -1, &row, NULL) == SQLITE_OK &&
 	    sqlite3_step(row) == SQLITE_ROW)
 		text = sqlite3_mprintf("%s", run_sql_text(row, 0));
 	sqlite3_finalize(row);
