@@ -68,7 +68,7 @@ struct step_table {
 	uint32_t most; /* entries */
 };
 
-/* Decodes the instruction at an address. False: compilers emit no such instruction. `to`: where it jumps to
+/* Decodes the instruction at an address. False: it is none that compilers emit. `to`: where it jumps to
  * (FLOW_TARGET), or what it calls. */
 bool step_read(struct step *step, uintptr_t at, uintptr_t end, const struct step_frame *frame, uintptr_t *to);
 
@@ -85,6 +85,12 @@ bool step_find_table(struct step_table *table, const struct step_place *naming,
 /* Numbers of registers in DWARF may be others. */
 unsigned step_dwarf(unsigned number);
 unsigned step_register(unsigned dwarf);
+
+/* The step writes so many bytes, of which the first is so far below the CFA. */
+void step_write_slots(struct step *step, int64_t below, int64_t bytes);
+
+/* The slot of a whole word that is so far below the CFA, STEP_NO_LOCATION: it is not a followed one. */
+uint8_t step_slot(int64_t below);
 
 /* Without any effect. */
 static inline struct step step_empty(void)

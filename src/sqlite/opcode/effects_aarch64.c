@@ -5,8 +5,7 @@
 #include <string.h>
 
 #define WORD 8
-#define SLOTS (STEP_LOCATIONS - STEP_REGISTERS)
-#define ZERO 31 /* as the register of a value; as that of an address it is the stack pointer */
+#define ZERO 31 /* reads as 0; if it is the base of an address, it is the stack pointer */
 #define LINK 30
 #define WINDOW 24 /* instructions before a jump by a table */
 
@@ -48,28 +47,15 @@ static bool find_below(const struct access *access, const struct step_frame *fra
 	return true;
 }
 
-static void write_slots(struct step *step, int64_t below, int64_t bytes)
-{
-	int64_t first = (below - bytes + WORD) / WORD, last = (below + WORD - 1) / WORD;
-
-	if (last < 0 || first >= SLOTS)
-		return;
-	first = first < 0 ? 0 : first;
-	last = last >= SLOTS ? SLOTS - 1 : last;
-	step->slot = (uint8_t)(STEP_REGISTERS + first);
-	step->slots = (uint8_t)(last - first + 1);
-}
-
 static void copy_word(struct step *step, int number, const struct access *access, unsigned value_register,
                       int64_t below)
 {
-	const uint8_t slot = (uint8_t)(STEP_REGISTERS + below / WORD);
+	const uint8_t slot = step_slot(below), named = (uint8_t)value_register;
 
-	if (access->is_vector || access->unit != WORD || value_register == ZERO || below <= 0 ||
-	    below % WORD || below / WORD >= SLOTS)
+	if (access->is_vector || access->unit != WORD || value_register == ZERO || slot == STEP_NO_LOCATION)
 		return;
-	step->copies[number] = access->is_load ? (struct step_copy){ slot, (uint8_t)value_register }
-	                                       : (struct step_copy){ (uint8_t)value_register, slot };
+	step->copies[number] =
+		access->is_load ? (struct step_copy){ slot, named } : (struct step_copy){ named, slot };
 }
 
 static void apply_access(struct step *step, const struct access *access, const struct step_frame *frame)
@@ -81,7 +67,7 @@ static void apply_access(struct step *step, const struct access *access, const s
 	if (!find_below(access, frame, &below))
 		return;
 	if (!access->is_load)
-		write_slots(step, below, access->bytes);
+		step_write_slots(step, below, access->bytes);
 	copy_word(step, 0, access, access->first, below);
 	if (access->bytes == 2 * WORD)
 		copy_word(step, 1, access, access->second, below - WORD);

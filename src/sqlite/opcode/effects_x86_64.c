@@ -6,7 +6,6 @@
 #include "base/x86_64.h"
 
 #define WORD 8
-#define SLOTS (STEP_LOCATIONS - STEP_REGISTERS)
 #define A 0x0001u
 #define AD 0x0005u   /* rax, rdx */
 #define TEXT 0x00c3u /* of instructions on strings: rax, rcx, rsi, rdi */
@@ -198,17 +197,8 @@ static struct operand operand_of(const struct x86_instruction *instruction, cons
 static void write_slots(struct step *step, const struct operand *operand, const struct step_frame *frame,
                         int32_t bytes)
 {
-	int64_t below = (int64_t)frame->offset - operand->distance; /* the CFA */
-	int64_t first = (below - bytes + WORD) / WORD, last = (below + WORD - 1) / WORD;
-
-	if (!operand->is_plain || operand->base != frame->base || last < 0 || first >= SLOTS)
-		return;
-	if (first < 0)
-		first = 0;
-	if (last >= SLOTS)
-		last = SLOTS - 1;
-	step->slot = (uint8_t)(STEP_REGISTERS + first);
-	step->slots = (uint8_t)(last - first + 1);
+	if (operand->is_plain && operand->base == frame->base)
+		step_write_slots(step, (int64_t)frame->offset - operand->distance, bytes);
 }
 
 static void write_operand(struct step *step, const struct operand *operand, const struct step_frame *frame,
@@ -223,14 +213,11 @@ static void write_operand(struct step *step, const struct operand *operand, cons
 /* The location of a whole word, STEP_NO_LOCATION: it is not a followed one. */
 static uint8_t location_of(const struct operand *operand, const struct step_frame *frame)
 {
-	const int64_t below = (int64_t)frame->offset - operand->distance;
-
 	if (!operand->is_memory)
 		return (uint8_t)operand->base;
-	if (!operand->is_plain || operand->base != frame->base || below <= 0 || below % WORD ||
-	    below / WORD >= SLOTS)
-		return STEP_NO_LOCATION;
-	return (uint8_t)(STEP_REGISTERS + below / WORD);
+	return operand->is_plain && operand->base == frame->base
+	               ? step_slot((int64_t)frame->offset - operand->distance)
+	               : STEP_NO_LOCATION;
 }
 
 static void copy(struct step *step, const struct x86_instruction *instruction, uint8_t from, uint8_t to)
