@@ -163,6 +163,11 @@ static bool is_list_locked(void)
 	return loader.of_list && loader.debug && loader.of_list->__data.__lock;
 }
 
+void *loader_find(const char *name, int flags)
+{
+	return dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags);
+}
+
 #else
 
 /* musl holds its lock while it reads files, not while a constructor runs, and renews it in a child. Its
@@ -179,14 +184,6 @@ void loader_release(void)
 	(void)dlerror();
 }
 
-#endif
-
-#if defined(__GLIBC__)
-void *loader_find(const char *name, int flags)
-{
-	return dlopen(*name != '\0' ? name : NULL, RTLD_LAZY | RTLD_NOLOAD | flags);
-}
-#else
 /* With RTLD_NOLOAD, too, musl opens the file and waits until the constructors of the object have run, and one
  * of them may wait for the calling thread. Its handle of an object is the link_map. Objects stay, and those
  * of a dlopen() that fails are at the end of the list, after all that loader_each() has shown. */
@@ -201,6 +198,7 @@ void *loader_find(const char *name, int flags)
 		object = object->l_next;
 	return object;
 }
+
 #endif
 
 /* --- the list ---------------------------------------------------------------------------------------- */
