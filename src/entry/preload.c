@@ -399,7 +399,7 @@ static void *open_and_look(const char *file, int mode)
 	return handle;
 }
 
-/* The thread that was looking is the parent's. */
+/* A thread that was looking exists only in the parent. */
 static void forget_look(void)
 {
 	if (looking != (uint32_t)sys_gettid())

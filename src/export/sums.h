@@ -44,9 +44,9 @@ static inline const struct export_labels *sums_labels(const struct sums *sums, s
 }
 
 /* Passes on the sums whose labels have no samples from that time on (INT64_MAX: all), and forgets them.
- * Several at once, because their data lies anywhere in memory, so `take` fetches that of the next ones while
- * it writes one. by_stack: sums of one stack are adjacent, so common data is at hand and compresses well;
- * otherwise in the order of arrival. False: no memory, or `take` returned false. */
+ * `take` gets several sums, so that it can prefetch the labels of the next ones, which are scattered in
+ * memory, while it writes one. by_stack: sums of one stack are adjacent, so common data is at hand and
+ * compresses well; otherwise in the order of arrival. False: no memory, or `take` returned false. */
 bool sums_flush(struct sums *sums, int64_t now_ns, bool by_stack,
                 bool (*take)(void *context, const struct sums *sums, const struct sum *first, size_t count),
                 void *context);

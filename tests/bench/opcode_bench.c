@@ -5,7 +5,7 @@
  *
  *   tools/bench --all opcode
  *
- * Hot: the least of short loops on one stack, then the middle of all stacks. Behind the signal: each sample
+ * Hot: the fastest of short loops on each stack; the median of the stacks. Behind the signal: each sample
  * is taken once, as in the library, with its cache lines as cold as the signal and the program leave them.
  * Evicted: the program has written more memory than the caches hold.
  */

@@ -387,7 +387,7 @@ def check_at_start(path, timed):
         db.close()
 
 
-# The time between the rows of the cursor is that of the transactions.
+# The program saves between two rows of the cursor, so that time is the time of its transactions.
 @program(SHOP, "commit_sync", "UPDATE sales")
 def commit_while_reading(path, timed):
     db = connect(path)

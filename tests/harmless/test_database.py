@@ -116,7 +116,7 @@ class Database(unittest.TestCase):
             for line in lines:
                 call = re.match(r"\d+ +(\w+)\(", line)
                 path = re.search(re.escape(own) + r"(/[\w./-]*)?", line)
-                # fcntl() also requests locks. test_recorded compares those that the observer sees.
+                # fcntl() also requests locks, which test_recorded compares.
                 if call and path and (call[1] != "fcntl" or "F_DUPFD" in line):
                     found[call[1], path[0]] += 1
         return found

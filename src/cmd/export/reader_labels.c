@@ -158,7 +158,7 @@ static const char *keep_column(struct reader_labels *reader, sqlite3_stmt *row, 
 	return names_keep(reader->names, run_sql_text(row, column));
 }
 
-/* A query's database is mostly that of the previous one. */
+/* Most queries have the same database as the query before. */
 static const char *keep_database(struct reader_labels *reader, sqlite3_stmt *row, int column)
 {
 	if (!reader->database || strcmp(reader->database, run_sql_text(row, column)) != 0)

@@ -365,7 +365,7 @@ static bool find_leaf(void *context, struct known_line *known)
 }
 
 /* The program's function nearest to the leaf; has_leaf: if there is none, the one nearest to the leaf. The
- * source line is shown only if the function is the program's. */
+ * source line is shown only for a function of the program. */
 static void show_place(sqlite3_context *context, sqlite3_value *stack, bool has_leaf)
 {
 	struct known_line *place = NULL;
