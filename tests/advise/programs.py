@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for test_advise.py: for half of them the best indexes are known, for the others none helps.
+"""Programs for test_advise.py: for some, the best indexes are known; for the others, no index helps.
 
   programs.py NAME DATABASE    runs one"""
 
@@ -13,7 +13,8 @@ ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)
 
 
 def program(setup, *best, condition=()):
-    """best: the table and the first columns of the indexes that are to be found, any of those in a tuple. condition: of a partial index."""
+    """best: for each index that advise must find, its table and first columns. condition: parts of the text of a partial
+    index."""
     def add(run):
         PROGRAMS[run.__name__] = Program(setup, run, best, condition)
         return run
@@ -61,7 +62,7 @@ def events(db):
 
 @program(SHOP, ("orders", "created"), condition=[") WHERE \"status\" = 'open'"])
 def partial(db):
-    """Few rows are open, and many are written that are not."""
+    """Few rows are open, and the program writes many rows that are not."""
     for i in range(40):
         db.execute("SELECT max(total) FROM (SELECT total FROM orders WHERE status = 'open' AND created > ? ORDER BY created LIMIT 20)", (i * 1000,)).fetchall()
     db.execute("BEGIN")
@@ -94,7 +95,7 @@ def chat(db):
         db.execute("SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 5", ("word%d" % i,)).fetchall()
 
 
-# --- none does ------------------------------------------------------------------------------------------------------
+# --- no index helps -------------------------------------------------------------------------------------------------
 
 @program(SHOP)
 def primary_key(db):
@@ -122,7 +123,7 @@ def tiny(db):
 
 @program(EVENTS)
 def write_heavy(db):
-    """One statement that an index would help, once, and many rows into which it would be written."""
+    """An index would help one statement, which runs once, but each of many new rows would have to be added to it."""
     db.execute("BEGIN")
     for i in range(40000):
         db.execute("INSERT INTO events(device, at, kind, payload) VALUES (?, ?, ?, ?)", (i % 100, i, "kind 2", "new"))

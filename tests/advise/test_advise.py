@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof advise finds the index that is known to help, or reports that none does. The database and its folder stay
-unchanged, and hostile content is bounded and leaves nothing.
+"""queryprof advise finds the index that is known to help, or reports that none does. It leaves the database and its folder
+unchanged. Hostile content cannot make it run without limit or leave files.
 
 usage: test_advise.py QUERYPROF [PROGRAM...]"""
 
@@ -60,7 +60,8 @@ class Advise(Recording):
         return [row["sql"] for row in rows if row["kind"] == kind]
 
     def rows_with(self, *wanted, kind="index"):
-        """Its rows, in which all of these lines are: with more time for measurements, which other processes may have most of."""
+        """Returns the rows, which must contain all of these lines. If one is missing, it measures again for a longer time,
+        because other processes may use most of the CPU time."""
         for seconds in "12s", "60s", "300s":
             rows = self.rows_of(seconds=seconds)
             lacks = [begin for begin in wanted if not any(begin in index for index in self.of_kind(rows, kind))]
@@ -74,7 +75,7 @@ class Programs(Advise):
     def check(self, name):
         program = programs.PROGRAMS[name]
         self.make(program.setup)
-        # What MATCH is to find cannot be drawn from a column.
+        # No column contains values for MATCH, so the recording has to contain them.
         logged = ("--setting", "log_query_parameters=1") if name == "chat" else ()
         self.record(PYTHON, "-B", programs.__file__, name, self.database, options=(*OPTIONS, *logged))
         before = content(self.databases)
@@ -109,7 +110,7 @@ class Untouched(Advise):
         self.assertEqual(content(self.databases), before)
 
     def leave(self, pragmas, change):
-        """A process that changes the database, and is killed in between."""
+        """Changes the database in a process that is killed before it closes the database."""
         code = ("import os, signal, sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\n%s\n%s\n"
                 "os.kill(os.getpid(), signal.SIGKILL)\n" % (pragmas, change))
         done = subprocess.run([PYTHON, "-c", code, self.database], timeout=300, check=False)
@@ -132,7 +133,7 @@ class Untouched(Advise):
         self.expect_advice()
 
     def test_link(self):
-        """SQLite has the log next to the file to which a link leads."""
+        """SQLite keeps the WAL next to the file that the link points to."""
         self.leave("db.execute('PRAGMA journal_mode = WAL')", "db.execute(\"INSERT INTO orders(customer_id, note) VALUES (1, 'x')\")")
         link = os.path.join(self.folder, "link.db")
         os.symlink(self.database, link)
@@ -152,7 +153,7 @@ class Untouched(Advise):
         db = sqlite3.connect(self.database, isolation_level=None)
         db.execute("SELECT 1 FROM orders LIMIT 1").fetchall()
         self.expect_refused("process %d (" % os.getpid())
-        # The lock of the process that has it open is still there.
+        # advise has not released the locks of the process that has the database open.
         db.execute("BEGIN EXCLUSIVE")
         self.expect_refused("has it open")
         other = sqlite3.connect(self.database, timeout=0)
@@ -179,7 +180,7 @@ class Untouched(Advise):
         self.expect_refused("No such file")
 
     def test_killed(self):
-        """Nothing is left, whatever ends it."""
+        """advise leaves nothing, whatever signal ends it."""
         for number in signal.SIGTERM, signal.SIGINT, signal.SIGKILL:
             with self.subTest(number):
                 process = subprocess.Popen([QUERYPROF, "advise", self.trace, "--database", self.database], env=self.environment,
@@ -195,13 +196,13 @@ class Untouched(Advise):
 
 class Values(Advise):
     def test_recorded(self):
-        """Values that were recorded are used. Those of the column are another thing: one value is in most of the rows."""
+        """advise uses recorded values. Values from the column would mislead, because most rows have the same one."""
         self.make("CREATE TABLE jobs(id INTEGER PRIMARY KEY, state TEXT, data TEXT); INSERT INTO jobs " + programs.ROWS % 30000
                   + "SELECT i, iif(i % 3000 = 0, 'ready', 'done'), 'some data of a job ' || i FROM n;")
         self.record_python("for i in range(30):\n    db.execute('SELECT max(data) FROM jobs WHERE state = ?', ('ready',)).fetchall()\n",
                            "--setting", "log_query_parameters=1")
         rows = self.rows_with('"jobs"("state"')
-        # The program's text has a parameter there: SQLite could not use a partial index.
+        # The statement has a parameter there, so SQLite could not use a partial index.
         self.assertEqual([index for index in self.of_kind(rows, "index") if "WHERE" in index], [])
 
     def test_not_replayed(self):
@@ -255,7 +256,7 @@ class Hostile(Advise):
         self.expect_bounded()
 
     def test_outside(self):
-        """What could reach another file is not replayed."""
+        """advise does not replay statements that could reach another file."""
         outside = os.path.join(self.folder, "outside.db")
         self.make("CREATE TABLE t(a);")
         self.record_python("db.execute(\"ATTACH '%s' AS other\")\ndb.execute('CREATE TABLE other.x(a)')\ndb.execute('DETACH other')\n"
@@ -268,7 +269,7 @@ class Hostile(Advise):
         self.assertEqual([row["reason"] for row in json.loads(done.stdout) if row["kind"] == "not replayed"], ["not authorized"])
 
     def test_schema(self):
-        """Triggers that call what is missing, columns that are computed, an expression that takes long."""
+        """The schema has a trigger that calls a missing function, generated columns and a slow expression."""
         self.make("CREATE TABLE t(a, b AS (hex(zeroblob(a % 1000))) STORED, c AS (a + 1)); CREATE TABLE log(x);"
                   "CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO log VALUES (new.b); END;"
                   "INSERT INTO t(a) " + programs.ROWS % 2000 + "SELECT i FROM n;")

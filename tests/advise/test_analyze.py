@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof analyze: times of nodes, known verdicts, equal rows. The database stays unchanged, and nothing is left.
+"""queryprof analyze: times of nodes, verdicts, and whether rows are equal. It leaves the database unchanged, and no files.
 
 usage: test_analyze.py QUERYPROF"""
 
@@ -56,7 +56,8 @@ class Analyze(unittest.TestCase):
         self.assertIn(part, done.stderr)
 
     def test_plan(self):
-        """A node that does nearly everything, its error as promised or named, and the values of parameters."""
+        """One node takes nearly all the time. Its error is about 5 % at most, or the output explains it. Parameters have their
+        values."""
         done = self.analyze("SELECT sum(v) FROM t WHERE v = :v AND note <> ?2", "--param", "v=7", "--param", "?2=note 7", seconds="10s")
         self.assertRegex(done.stdout, r"^[0-9.]+ (s|ms|us) ± [0-9.]+ % of CPU time a run \(\d+ runs, SQLite 3\.")
         plan = re.search(r"(?:└─|├─) SCAN t +\S+ +([0-9.]+) %  +[0-9.]+ % +([0-9]+) ms ±([0-9]+)  the whole table, compares v, 20000 rows visited and 1 "
@@ -66,7 +67,8 @@ class Analyze(unittest.TestCase):
         self.assertTrue(float(plan[3]) <= 0.055 * float(plan[2]) + 1 or "the error of a node" in done.stdout, done.stdout)
 
     def test_nodes(self):
-        """As rows, in times of a run, and in the order of what they do: one of 20 rows, one of 20,000 for each."""
+        """Each node has a row with its time per run. The search returns 20 rows; the scan visits 20,000 rows for each and
+        takes longer."""
         rows = self.rows_of("SELECT count(*) FROM t AS a CROSS JOIN t AS b WHERE a.k = 5 AND b.v < 0")
         nodes = {row["detail"]: row for row in rows}
         small, large = nodes["SEARCH a USING COVERING INDEX by_k (k=?)"], nodes["SCAN b"]
@@ -76,7 +78,7 @@ class Analyze(unittest.TestCase):
         self.assertEqual((large["loops"], large["rows"]), (None, None))  # Debian's library does not count them
 
     def test_write(self):
-        """It is undone after each run, or the second one would find no row."""
+        """analyze undoes each run; otherwise the second one would find no row."""
         done = self.analyze("DELETE FROM t WHERE v = 5")
         self.assertIn("SCAN t", done.stdout)
         self.assertRegex(done.stdout, r"\(([2-9]|\d\d+) runs, ")
@@ -100,7 +102,8 @@ class Analyze(unittest.TestCase):
         self.assertEqual((row["verdict"], row["pragma"], row["same_rows"]), ("slower", "automatic_index=0", 1), row)
 
     def test_no_difference(self):
-        """The same twice: it may be wrong once in 20. What disturbs the first way for a while is in all of its differences."""
+        """Equal statements: one verdict in 20 may be wrong. A disturbance of the first statement affects all its differences,
+        so the test tries again."""
         words = [word for _ in range(8) for word in ("--against", "SELECT sum(v) FROM t WHERE k < 500")]
         for _ in range(4):
             rows = [row for _ in range(2) for row in self.rows_of("SELECT sum(v) FROM t WHERE k < 500", *words, seconds="12s")]
@@ -109,7 +112,8 @@ class Analyze(unittest.TestCase):
         self.fail(rows)
 
     def test_difference(self):
-        """One of about 20 % is found; on a machine that disturbs too much for that, the error says so."""
+        """analyze finds a difference of 20 %. If other processes disturb it, the stated error is larger, and the test tries
+        again."""
         for _ in range(4):
             rows = self.rows_of("SELECT sum(v) FROM t WHERE id < 10000", "--against", "SELECT sum(v) FROM t WHERE id < 12000", "--against",
                                 "SELECT sum(v) FROM t WHERE id < 8000", seconds="12s")
@@ -140,7 +144,7 @@ class Analyze(unittest.TestCase):
         self.refused("a run takes longer than", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", seconds="1s")
 
     def test_live(self):
-        """In use: refused without the option. With it, the content is that of the last commit."""
+        """A database in use is refused without --live. With --live, analyze reads the content of the last commit."""
         for mode in "delete", "wal":
             db = sqlite3.connect(self.database, isolation_level=None)
             db.execute("PRAGMA journal_mode = " + mode).fetchall()
@@ -152,7 +156,7 @@ class Analyze(unittest.TestCase):
             done = self.analyze(count + " OR k + 1 = 100001", "--live", "--against", count + " AND 1 = 0", "--format", "json")
             self.assertRegex(done.stderr, r"--live: .*app\.db was locked for reading for \d+\.\d+ s; no %s meanwhile\n$"
                              % ("checkpoint could reset its WAL" if mode == "wal" else "process could write to it"))
-            db.execute("COMMIT")  # nothing is locked any more
+            db.execute("COMMIT")  # analyze holds no lock any more
             self.assertEqual(db.execute(count).fetchone(), (2,))
             db.execute("DELETE FROM t WHERE k = 100000")
             db.close()
@@ -160,7 +164,7 @@ class Analyze(unittest.TestCase):
         self.assertIn("was locked for reading", done.stderr)
 
     def test_killed(self):
-        """Whatever ends it, no file is left, and no process."""
+        """analyze leaves no file and no process, whatever signal ends it."""
         for number in signal.SIGTERM, signal.SIGKILL:
             process = subprocess.Popen([QUERYPROF, "analyze", self.database, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200000) SELECT count(*) FROM n", "--for", "1min"], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": self.temporary})
