@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that is nearly always inside malloc() or free(), and occasionally runs a query. usage: allocates
- * SECONDS
+ * A host that is nearly always inside malloc() or free(), and occasionally runs a query.
+ *
+ * usage: allocates SECONDS
  */
 #include <stdio.h>
 #include <stdlib.h>

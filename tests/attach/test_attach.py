@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`queryprof attach` records running programs, which continue undisturbed.
 
-usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE METHODS Attach|Random [TIMES]: hosts; a program without a
-loader; one on a stack of its own; one that shows SQLite's methods; which of the tests; how often Random attaches to each host."""
+usage: test_attach.py QUERYPROF ALLOCATES WAITS STATIC COROUTINE METHODS Attach|Random [TIMES]
+ALLOCATES to METHODS are the programs of the C files of these names. Random attaches TIMES times to each host."""
 
 import glob
 import random
@@ -17,7 +17,7 @@ ALLOCATES, WAITS, STATIC, COROUTINE, METHODS = (os.path.abspath(sys.argv.pop(1))
 TIMES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 0
 SEED = random.randrange(1 << 32)
 
-# Prints a line for each answer that is wrong, and at the end how it went.
+# Prints at the end whether all results were right.
 QUERIES = """
 import os, sqlite3, sys, threading
 stop = sys.argv[1]
@@ -65,7 +65,7 @@ for thread in threads:
 print("wrong" if wrong else "right")
 """
 
-# Forks once there is the file STOP.fork, and says which process that is; both run queries until the end.
+# Forks when the file STOP.fork appears, and prints the child's process id. Both processes run queries until the end.
 FORKED = """
 import os, sqlite3, sys
 stop = sys.argv[1]
@@ -88,8 +88,8 @@ if os.waitpid(child, 0)[1] != 7 << 8:
 print("wrong" if wrong else "right")
 """
 
-# Has forked a child before, which has started a program, and starts another one once there is the file STOP.start. Says which
-# processes these are; all run queries until the end.
+# Forks a child, which starts a program. Starts another program when the file STOP.start appears. Prints the process ids of the
+# three; all run queries until the end.
 TREE = """
 import os, sqlite3, subprocess, sys, time
 stop, starts = sys.argv[1], len(sys.argv) > 3
@@ -126,7 +126,7 @@ class Hosts(Recording):
         self.stop = os.path.join(self.folder, "stop")
 
     def start(self, *command):
-        """A host, which waits for nothing else."""
+        """Starts a host. If the test does not end it, the cleanup does."""
         host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(host.stdout.close)
         self.addCleanup(host.stdin.close)
@@ -144,7 +144,7 @@ class Hosts(Recording):
             return file.read()
 
     def start_methods(self):
-        """Returns also a function, which has it write and says which objects have the methods of its files."""
+        """Returns the host, and a function that makes it write and returns the objects that own the methods of its files."""
         host = self.start(METHODS, os.path.join(self.folder, "methods.db"))
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
 
@@ -154,7 +154,7 @@ class Hosts(Recording):
         return host, owners
 
     def finish(self, host):
-        """It ends as it would have alone."""
+        """Ends the host, which must print and return the same as without a recording."""
         with open(self.stop, "w", encoding="ascii"):
             pass
         said = host.communicate(timeout=300)[0]
@@ -172,7 +172,7 @@ class Hosts(Recording):
         return done
 
     def number(self, sql):
-        """0: not yet."""
+        """Returns the value of the query, or 0 if the table does not exist yet or the value is NULL."""
         db = sqlite3.connect(self.trace)
         try:
             return db.execute(sql).fetchone()[0] or 0
@@ -199,14 +199,14 @@ class Hosts(Recording):
 
     @staticmethod
     def end_of(command):
-        """What it has said until then."""
+        """Waits for the end of the command. Returns what it printed until then."""
         with bounded("the end of attach"):
             said = command.stderr.read()
             command.wait()
         return said
 
     def until(self, host, sql, *options):
-        """Attached until the trace file has some of that."""
+        """Attaches until the query on the trace file returns a value other than 0. Returns what the command printed."""
         command = self.begin(host, *options)
         wait_until(lambda: self.number(sql), sql)
         return self.interrupt(command)
@@ -221,7 +221,7 @@ class Hosts(Recording):
 
 class Attach(Hosts):
     def test_queries(self):
-        """Each time anew: samples, runs and the plan; and nothing is left but memory."""
+        """Each of five recordings has samples and the plan, and leaves nothing in the host but memory."""
         host = self.start_queries()
         before = self.what_it_has(host)
         for _ in range(5):
@@ -232,7 +232,7 @@ class Attach(Hosts):
         self.finish(host)
 
     def test_interrupt(self):
-        """Ctrl-C ends the recording, and not the process."""
+        """Ctrl-C ends the recording but not the process."""
         host = self.start_queries(threads=2)
         before = self.what_it_has(host)
         said = self.until(host, "SELECT sum(calls) FROM statement_counters")
@@ -250,7 +250,7 @@ class Attach(Hosts):
         self.assertRegex(said, " [1-9][0-9]* run")
 
     def test_killed(self):
-        """The command is gone: the process continues, and another command takes its place."""
+        """Only one command can attach at a time. After it is killed, the process continues, and another command can attach."""
         host = self.start_queries(threads=1)
         command = self.begin(host)
         self.trace += "2"
@@ -263,7 +263,7 @@ class Attach(Hosts):
         self.finish(host)
 
     def test_begun_before(self):
-        """The statement that runs already is named."""
+        """attach prints the statement that was already running."""
         host = self.start(PYTHON, "-c", ENDLESS)
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         command = self.begin(host)
@@ -271,7 +271,7 @@ class Attach(Hosts):
         self.assertIn("thread %d executed this statement already; it is recorded from its next call on: %s\n" % (host.pid, ENDLESS_TEXT), said)
 
     def test_forked(self):
-        """A child that is forked meanwhile is recorded, and left with the others, however the command ends."""
+        """attach also records a child that the host forks, and detaches from it, too, however the command ends."""
         for end in self.interrupt, self.kill:
             with self.subTest(end.__name__):
                 host = self.start_queries(FORKED)
@@ -287,7 +287,8 @@ class Attach(Hosts):
                 os.unlink(self.stop + ".fork")
 
     def test_tree(self):
-        """Also what has been forked and started before, and what is started meanwhile, and nobody else."""
+        """--tree also records the processes that the host forked and started before, and those that it starts later, but no
+        others."""
         host = self.start(PYTHON, "-c", TREE, self.stop, TREE, "starts")
         other = self.start_queries()
         pids = [host.pid, *(int(read_line(host.stdout, "two children")) for _ in range(2))]
@@ -313,12 +314,12 @@ class Attach(Hosts):
         other.communicate()
 
     def kill(self, command):
-        """And its child, which has the same pipe, ends."""
+        """Kills the command. Its child, which holds the same pipe, ends after it."""
         command.kill()
         return self.end_of(command)
 
     def test_killed_alone(self):
-        """The command is gone, and no other comes: nothing of it stays."""
+        """If the command is killed and no other one attaches, its child still detaches and leaves nothing in the host."""
         host, owners = self.start_methods()
         own = owners()
         before = self.what_it_has(host)
@@ -330,7 +331,7 @@ class Attach(Hosts):
         self.assertEqual(self.what_it_has(host), before)
 
     def test_methods_of_files(self):
-        """All are SQLite's own again, and once more after the next time."""
+        """After each of two recordings, all methods are SQLite's own again."""
         host, owners = self.start_methods()
         own = owners()
         self.assertRegex(own, "^/libsqlite3[^/]*\n$")
@@ -362,7 +363,7 @@ class Attach(Hosts):
         self.assertIn("it was started by queryprof record", done.stdout)
 
     def test_no_sqlite(self):
-        """It comes later, with a module."""
+        """The host loads SQLite later, with a module, and is recorded from then on."""
         program = QUERIES.replace("import os, sqlite3, sys, threading", """
 import os, sys, threading, time
 print("ready", flush=True)
@@ -381,7 +382,7 @@ import sqlite3""").replace('print("ready", flush=True)\nwork', "work")
 
 
 class Random(Hosts):
-    """At random moments, again and again."""
+    """Attaches repeatedly at random times."""
 
     def again_and_again(self, host):
         chance = random.Random(SEED)
@@ -395,13 +396,14 @@ class Random(Hosts):
                 command.kill()
                 command.communicate()
                 wait_until(lambda: self.what_it_has(host)[1].strip() == "0", "the end of the stop")
-                # If it was being made, it is an empty database of anybody's, which --new does not remove.
+                # The command may have been killed before it marked the file as a trace file. --new does not replace other
+                # files.
                 for file in glob.glob(self.trace + "*"):
                     os.unlink(file)
                 continue
             said = command.communicate(timeout=300)[1]
             self.assertIn(command.returncode, (0, 1), said)
-            if command.returncode:  # threads that are never outside
+            if command.returncode:  # no thread was where attach can make it call a function
                 self.assertIn("its threads are", said)
             self.assertIsNone(host.poll(), host.stdout.read() if host.poll() is not None else "")
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The offsets that SQLite's short functions show, in code of several compilers.
+ * Finds the offsets of members in the code of SQLite's short functions, as several compilers generate it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void loads_the_result(void **state)
 	/* gcc -Os: mov %rdi,%rax; test; je; mov (%rdi),%rax; ret */
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x48\x89\xf8\x48\x85\xff\x74\x03\x48\x8b\x07\xc3")),
 	                 0);
-	/* gcc -O0, by two variables */
+	/* gcc -O0: stores the value in two variables */
 	assert_int_equal(sqlite_code_loaded_offset(
 				 CODE("\x55\x48\x89\xe5\x48\x89\x7d\xe8\x48\x8b\x45\xe8\x48\x89\x45\xf8\x48"
 	                              "\x83\x7d\xf8\0\x74\x0d\x48\x8b\x45\xf8\x48\x8b\x80\xf8\0\0\0\xeb\x05"
@@ -41,13 +41,13 @@ static void loads_something_else(void **state)
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\xe8\0\0\0\0\x48\x8b\x87\xf8\0\0\0\xc3")), -1);
 	/* mov 0xf8(%rsi),%rax */
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x48\x8b\x86\xf8\0\0\0\xc3")), -1);
-	/* mov 0x10(%rdi),%rdi; mov 0xf8(%rdi),%rax: of what the argument leads to */
+	/* mov 0x10(%rdi),%rdi; mov 0xf8(%rdi),%rax: a member of another object */
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x48\x8b\x7f\x10\x48\x8b\x87\xf8\0\0\0\xc3")), -1);
-	/* mov -8(%rdi),%rax; and 32 bits */
+	/* mov -8(%rdi),%rax; a load of 32 bits */
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x48\x8b\x47\xf8\xc3")), -1);
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x8b\x47\x08\xc3")), -1);
 	assert_int_equal(sqlite_code_loaded_offset(CODE("")), -1);
-	/* An instruction that ends beyond the function. */
+	/* The instruction continues after the end of the function. */
 	assert_int_equal(sqlite_code_loaded_offset(CODE("\x48\x8b\x87\xf8")), -1);
 }
 
@@ -61,7 +61,7 @@ static void assert_kept(struct kept_argument kept, int kind, unsigned number, in
 static void keeps_the_argument(void **state)
 {
 	(void)state;
-	/* push ...; sub; test; je; mov (%rdi),%rax; mov %rdi,%rbx: DWARF's number is 3 */
+	/* push ...; sub; test; je; mov (%rdi),%rax; mov %rdi,%rbx: DWARF's number of rbx is 3 */
 	assert_kept(sqlite_code_kept(CODE("\x41\x57\x53\x48\x83\xec\x28\x48\x85\xff\x74\x10\x48\x8b\x07\x48"
 	                                  "\x89\xfb\xe8\0\0\0\0")),
 	            KEPT_IN_REGISTER, 3, 0);
@@ -72,7 +72,7 @@ static void keeps_the_argument(void **state)
 	assert_kept(sqlite_code_kept(CODE("\x55\x48\x89\xe5\x48\x89\x7d\xe8\xe8\0\0\0\0")), KEPT_ON_STACK, 6,
 	            -0x18);
 	assert_kept(sqlite_code_kept(CODE("\x48\x89\x7c\x24\x08\xe8\0\0\0\0")), KEPT_ON_STACK, 7, 8);
-	/* Not before a call; not in a register that calls change; not when it is another value by then. */
+	/* Saved after the call; saved in a register that calls change; replaced before it is saved. */
 	assert_kept(sqlite_code_kept(CODE("\xe8\0\0\0\0\x48\x89\xfb\xc3")), KEPT_UNKNOWN, 0, 0);
 	assert_kept(sqlite_code_kept(CODE("\x48\x89\xf8\xc3")), KEPT_UNKNOWN, 0, 0);
 	assert_kept(sqlite_code_kept(CODE("\x48\x8b\x3f\x48\x89\xfb\xc3")), KEPT_UNKNOWN, 0, 0);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host that waits by each call that has a time limit, and prints the waits that something else ended. It
- * has SQLite loaded and never calls it. usage: waits SECONDS
+ * A host that waits with each call that has a time limit, and prints the calls that failed or ended early. It
+ * loads SQLite and runs no query.
+ *
+ * usage: waits SECONDS
  */
 #include <errno.h>
 #include <poll.h>
