@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a browser: each panel, of a file and of a recording that is being made. It looks for elements and their texts, not
+"""The page in a browser: each panel, for a finished file and during a recording. The test looks for elements and their texts,
+not
 for pixels.
 
 usage: test_browser.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
@@ -20,19 +21,19 @@ import test_server
 import test_texts
 from tool import *
 
-SECONDS = 300  # of patience, not a bound
+SECONDS = 300  # ends a test that hangs
 PYTHON = "/usr/bin/python3"
 STATEMENT = "SELECT count(*), 'endless' FROM c"
 PROGRAM = "import sqlite3; sqlite3.connect(':memory:').execute(\"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) %s\").fetchone()" % STATEMENT
 
 
-# The address of each panel, and how its heading begins.
+# Each panel's address, and the beginning of its heading.
 PANELS = [("statements", "Statements"), ("flame", "Flame graph"), ("timeline", "Time line"), ("locks", "Locks"), ("pages", "Pages"), ("findings", "Findings"),
           ("health", "Health"), ("now", "What runs")]
 
 
 class Page:
-    """One page of the browser."""
+    """A page of the browser."""
 
     def __init__(self, chromium, url):
         self.chromium = chromium
@@ -45,7 +46,7 @@ class Page:
         self.wait("document.readyState === 'complete' && document.querySelectorAll('nav a').length === 8")
 
     def close(self):
-        """What the page complained of: exceptions, and what its policy did not permit."""
+        """Closes the page. Returns its exceptions and errors, for example violations of its security policy."""
         complaints, self.chromium.said = self.chromium.said, []
         self.chromium.call("Target.closeTarget", targetId=self.target)
         return complaints
@@ -77,7 +78,7 @@ class Page:
 
 
 def shown_ms(ms):
-    """As the page prints it."""
+    """Returns the time as the page prints it."""
     return "%.2f s" % (ms / 1000) if ms >= 1000 else "%.1f ms" % ms if ms >= 1 or not ms else "%.1f µs" % (ms * 1000)
 
 
@@ -115,7 +116,7 @@ class Shown(Tool):
         return self.open("file://" + out), data
 
     def check_statement(self, page, data, statement):
-        """The panel of a statement has all that is known of it."""
+        """The panel of a statement contains everything that the data contains about it."""
         page.go("statement=" + statement["statement"], "Statement " + statement["statement"][:8])
         of = {part: [one for one in data[part] if one["statement"] == statement["statement"]] for part in ("plans", "callers", "runs", "findings")}
         self.assertEqual(page.texts("main pre")[0], statement["query"])
@@ -151,7 +152,7 @@ class Shown(Tool):
         self.assertIn("Not known", page.texts("main p")[0])
 
     def test_flame_graph(self):
-        """The sum of the graph is the time of the statement's samples, and a search says the share of what it finds."""
+        """The graph's total is the time of the samples. A search shows the share of the functions that it finds."""
         page, data = self.open_file(self.trace)
         page.go("flame", "Flame graph")
         page.wait("document.querySelectorAll('.flame svg g').length > 1")
@@ -188,7 +189,8 @@ class Shown(Tool):
         page.wait("document.querySelectorAll('.timeline rect').length === %d" % len(data["lanes"]))
 
     def test_selection(self):
-        """A drag over the heat map selects a time, for other panels too; a link keeps it, and another time can be compared with it."""
+        """A drag over the heat map selects a time, which the other panels and links keep. Another time can be compared with
+        it."""
         page, data = self.open_file(self.trace)
         page.go("timeline", "Time line")
         box = page.get("document.querySelector('canvas.heat').scrollIntoView(); JSON.stringify(document.querySelector('canvas.heat').getBoundingClientRect())")
@@ -234,7 +236,8 @@ class Shown(Tool):
         self.assertEqual(len(page.column("statements", 1)), 1)
 
     def test_accessible(self):
-        """What a keyboard and a screen reader need: headings of columns, captions, names of buttons and pictures."""
+        """The page has what keyboards and screen readers need: captions, column headings, labels, names of buttons and
+        pictures."""
         page, data = self.open_file(self.trace)
         for panel, heading in [*PANELS, ("statement=" + data["statements"][0]["statement"], "Statement ")]:
             page.go(panel, heading)
@@ -243,11 +246,12 @@ class Shown(Tool):
             self.assertEqual(page.get("[...document.querySelectorAll('button, a')].filter((one) => !one.textContent.trim()).length"), 0, panel)
             self.assertEqual(page.get("[...document.querySelectorAll('svg')].filter((one) => !one.closest('[aria-label], [aria-hidden]')).length"), 0, panel)
             self.assertEqual(page.get("[...document.querySelectorAll('input, select')].filter((one) => !one.labels.length).length"), 0, panel)
-        self.assertEqual(page.get("document.activeElement.id"), "view")  # after a change of the panel, its beginning
+        self.assertEqual(page.get("document.activeElement.id"), "view")  # a change of panel moves the focus to its beginning
 
     @unittest.skipUnless(os.environ.get("QUERYPROF_TEST_AXE"), "without axe-core")
     def test_axe(self):
-        """axe-core has no serious complaint, in light and in dark, and at the width of a telephone."""
+        """axe-core finds no serious problem in the light page at 1300 px and in the dark page at 360 px; neither is too
+        wide."""
         page, data = self.open_file(self.trace)
         with open(os.environ["QUERYPROF_TEST_AXE"], encoding="utf-8") as file:
             page.get(file.read() + ";0")
@@ -261,7 +265,7 @@ class Shown(Tool):
                 self.assertLessEqual(page.get("document.documentElement.scrollWidth"), width, panel)
 
     def test_programs(self):
-        """Each panel of the recordings of four programs."""
+        """Every panel shows the recordings of four programs."""
         statement = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 300000) SELECT sum(x) FROM c"
         programs = {
             "python": [PYTHON, "-c", "import sqlite3; sqlite3.connect(':memory:').execute(%r).fetchall()" % statement],
@@ -286,7 +290,7 @@ class Shown(Tool):
             self.assertEqual(page.get("document.querySelectorAll('canvas.heat').length"), 1)
 
     def test_hostile(self):
-        """Whatever a file has in it is text."""
+        """The page shows any content of a file as text."""
         hostile = os.path.join(self.folder, "hostile.trace")
         test_texts.make_hostile(hostile)
         evil = "</script><script>hacked = 1</script><img src=x onerror='hacked = 1'><style>*{display:none}</style><a href='javascript:hacked = 1'>"
@@ -317,13 +321,13 @@ class Shown(Tool):
         self.assertIn("Its text was left out of this page.", page.texts("main p"))
 
     def test_plan(self):
-        """The page of one plan opens at it."""
+        """A page with --plan opens at the statement of the plan."""
         page, data = self.open_file(self.trace, "--plan", "total > 20")
         self.assertEqual(page.get("location.hash"), "#statement=" + data["statements"][0]["statement"])
         self.assertEqual(page.texts("main pre")[0], data["statements"][0]["query"])
 
     def test_served(self):
-        """The page of a server shows the same; and says what it cannot know."""
+        """The page from a server shows the same, and that no process records to the file."""
         server = test_server.Server(self.trace)
         self.addCleanup(server.close)
         page, data = self.open(server.address), server.data()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's code that needs no browser: node --test, with QUERYPROF_TEST_MODULES in the environment, a folder with esbuild. */
+/* Tests the page's code that needs no browser. Run by node --test; QUERYPROF_TEST_MODULES names a folder that contains esbuild. */
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -149,7 +149,7 @@ test("versions of a library have one hue", () => {
 	assert.equal(hue(""), null);
 });
 
-/* As page_times.c writes them. */
+/* Encodes numbers as page_times.c does. */
 function encode(...numbers) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	return numbers.map((number) => {
@@ -160,7 +160,7 @@ function encode(...numbers) {
 	}).join("");
 }
 
-/* CPU at 1000 and 3000 of thread 1, a wait from 1500 to 2500 of thread 2, which has a label. */
+/* Thread 1 has CPU samples at 1000 and 3000. Thread 2, which has a label, waits from 1500 to 2500. */
 const timed = { stacks: [stack("0", 20), stack("1", 1000, { trace_type: "OffCPU", wait: "lock", statement: "b" })],
 	origins: [{ process_id: null, thread_id: null, thread_name: "", labels: "{}" }, { process_id: 7, thread_id: 1, thread_name: "", labels: "{}" },
 		{ process_id: 7, thread_id: 2, thread_name: "", labels: '{"route":"/a"}' }],

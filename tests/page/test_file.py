@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page that `queryprof report --html` writes: its data, what can be left out, and texts that would end an element.
+"""The page that `queryprof report --html` writes: its data, what options leave out, and texts that could end an element.
 
 usage: test_file.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -46,14 +46,14 @@ class File(Tool):
         for part in "plans", "callers", "runs", "lanes":
             self.assertTrue(data[part], part)
             self.assertLessEqual({one["statement"] for one in data[part]}, ids, part)
-        # Nodes that take time, and the plan's own.
+        # Other nodes than those of the plan appear only if they took time.
         self.assertTrue(all(one["node"] > 0 or one["self_ms"] > 0 for one in data["plans"]))
         for statement in ids:
             walls = [one["wall_ms"] for one in data["runs"] if one["statement"] == statement]
             self.assertEqual(walls, sorted(walls, reverse=True))
 
     def test_pages(self):
-        """The b-trees are those of queryprof pages, and the cells over time are their bytes."""
+        """The page has the b-trees of `queryprof pages`, and the cells of each add up to its bytes."""
         pages = self.data()["pages"]
         expected = json.loads(self.output("pages", self.trace, "--format", "json"))
         names = ("wal_mb", "database_mb", "read_mb", "pages_written", "times", "texts_reading", "database")
@@ -63,7 +63,7 @@ class File(Tool):
                                    one["wal_mb"] + one["database_mb"] + one["journal_mb"] + one["read_mb"], delta=0.003)
 
     def test_stacks(self):
-        """They add up to all samples, and each frame is a function of the list."""
+        """The stacks add up to all samples, and their frames are the functions of the list."""
         data = self.data()
         with contextlib.closing(sqlite3.connect(self.trace)) as db:
             sums = {kind: ms for kind, ms in db.execute("""SELECT trace_type, sum(size + weight * period_ns) / 1e6 FROM samples JOIN series ON series.id = series
@@ -78,7 +78,7 @@ class File(Tool):
         self.assertTrue({one["function"].split(" (")[0] for one in data["functions"]} & names)
 
     def test_times(self):
-        """The points add up to the stacks, and each is a sample of a thread of the file."""
+        """The points add up to the stacks, and each belongs to a thread of the file."""
         data = self.data()
         times, digits = data["times"], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         numbers, number, scale = [], 0, 1
@@ -102,7 +102,7 @@ class File(Tool):
         self.assertEqual((times["from_ms"], times["from_ms"] + sum(point[0] for point in points), times["thinned"]), (first, last, False))
 
     def test_history(self):
-        """A statement with several plans has them in the order of time."""
+        """The plans of a statement are listed by time, newest first."""
         self.assertEqual(self.data()["history"], [])
         trace = os.path.join(self.folder, "history.trace")
         shutil.copy(self.trace, trace)
@@ -121,7 +121,7 @@ class File(Tool):
         self.assertEqual([one["from_ms"] for one in history], sorted((one["from_ms"] for one in history), reverse=True))
 
     def test_plan(self):
-        """A page of one plan has the statements with its text."""
+        """A page with --plan contains the statements whose text matches."""
         whole, data = self.data(), self.data("--plan", "total > 20")
         self.assertEqual((whole["is_plan"], data["is_plan"]), (False, True))
         self.assertEqual([one["statement"] for one in data["statements"]],
@@ -130,7 +130,7 @@ class File(Tool):
         self.assertIn("no run", self.refused(1, "report", self.trace, "--html", "--plan", "no such text", "-o", os.path.join(self.folder, "none.html")))
 
     def test_selected(self):
-        """Options that select runs select what the page shows."""
+        """Options that select runs limit what the page shows."""
         one = self.data()["statements"][0]["statement"]
         self.assertEqual([other["statement"] for other in self.data("--statement", one)["statements"]], [one])
 
@@ -145,7 +145,7 @@ class File(Tool):
         self.assertTrue(self.output("report", self.trace, "--html", "-o", "-").startswith("<!DOCTYPE html>"))
 
     def test_hostile(self):
-        """No text of the file leaves the element that it is in."""
+        """No text of the file ends the element that contains it."""
         with contextlib.closing(sqlite3.connect(self.hostile)) as db:
             db.execute("UPDATE statements SET query = 'SELECT </script><script>alert(1)</script><!--<script>' || id")
             db.execute("UPDATE plan_nodes SET detail = 'SCAN </script><img src=x onerror=alert(1)>' || node")
@@ -158,7 +158,7 @@ class File(Tool):
 
     def test_no_text(self):
         whole, bare = self.page(), self.page("--no-text")
-        # Words of statements and of findings, and names of tables.
+        # Words of statements and plans, such as names of tables.
         with contextlib.closing(sqlite3.connect(self.trace)) as db:
             texts = " ".join(text for text, in db.execute("SELECT query FROM statements UNION SELECT detail FROM plan_nodes WHERE detail NOT LIKE '(%'"))
         words = set(re.findall(r"[A-Za-zäöüß_]{4,}", texts))

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a file with a million samples: its size, its memory and whether it works. With a number of steps, also a benchmark:
-the time of each frame while the heat map is zoomed.
+"""The page of a file with a million samples: its size, its memory and whether each panel opens.
 
 usage: test_large.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]
-QUERYPROF_BENCH_STEPS=120 in the environment prints the times of frames."""
+With QUERYPROF_BENCH_STEPS=120 in the environment, it zooms the heat map in 120 steps and prints the times of the frames."""
 
 import os
 import resource
@@ -20,7 +19,7 @@ SAMPLES, RUNS = 10**6, 27000
 STEPS = int(os.environ.get("QUERYPROF_BENCH_STEPS", "0"))
 SIZE_MAX, MEMORY_MAX = 3 << 20, 300 << 20
 
-# Each step selects a shorter time around the middle; a step's work ends before the second frame after it.
+# Each step selects a shorter time around the middle. works: the times until the page has handled the new address.
 ZOOM = """(async () => {
     const { from, to } = %s, frames = [], works = [], frame = () => new Promise((done) => requestAnimationFrame(done));
     let last = await frame();

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The server of `queryprof live`: what it answers, and what it refuses. It has a trace file whose texts are hostile.
+"""The server of `queryprof live`: what it serves and what it refuses. The texts of its trace file are hostile.
 
 usage: test_server.py QUERYPROF SOURCE_DIR FIXTURE [unittest arguments]"""
 
@@ -23,13 +23,13 @@ from tool import *
 
 ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "300"))
 SEED = 52
-SECONDS = 300  # of patience, not a bound
+SECONDS = 300  # ends a test that hangs
 PARTS = ["file", "statements", "plans", "history", "callers", "runs", "functions", "stacks", "origins", "lanes", "locks", "chains", "wals", "wal_points", "pages", "findings", "losses",
          "sampling", "unplanned"]
 
 
 class Server:
-    """The command, while it serves."""
+    """A running `queryprof live`."""
 
     def __init__(self, path, *options, **variables):
         self.process = subprocess.Popen([QUERYPROF, "live", path, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -47,7 +47,7 @@ class Server:
         return self.process.returncode, errors
 
     def ask(self, path=None, method="GET", body=None, **headers):
-        """The status, the headers and the body of a response."""
+        """Returns the status, the headers and the body of the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         with contextlib.closing(connection):
             connection.request(method, self.path if path is None else path, body, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -61,7 +61,8 @@ class Server:
         return json.loads(body)
 
     def raw(self, text, ends=True):
-        """What comes back for these bytes, until the server closes; b"" if it resets the connection. ends: nothing more is sent."""
+        """Sends these bytes and returns the response; b"" if the server resets the connection. ends: the client closes its
+        direction."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS) as connection:
             try:
                 connection.sendall(text)
@@ -71,12 +72,12 @@ class Server:
                 while part := connection.recv(65536):
                     answer += part
                 return answer
-            except OSError:  # the server has closed it
+            except OSError:  # the server has reset the connection
                 return b""
 
     @contextlib.contextmanager
     def events(self):
-        """The names and the data of the events, as they come."""
+        """An iterator over the name and the data of each event."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS) as connection:
             connection.sendall(b"GET %sevents HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (self.path.encode(), self.port))
             with connection.makefile("rb") as lines:
@@ -124,7 +125,7 @@ class Answers(Served):
         self.assertEqual((headers["Cache-Control"], headers["X-Content-Type-Options"], headers["Referrer-Policy"]), ("no-store", "nosniff", "no-referrer"))
         self.assertNotIn(b"@DATA@", page)
         self.assertIn(b'<script type="application/json" id="data">null</script>', page)
-        self.assertNotRegex(page, rb'(src|href)="(?!data:)')  # nothing from elsewhere
+        self.assertNotRegex(page, rb'(src|href)="(?!data:)')  # the page loads nothing
 
     def test_localhost(self):
         for name in ("localhost", "127.0.0.1"):
@@ -143,23 +144,23 @@ class Answers(Served):
         expected = json.loads(self.output("findings", self.trace, "--format", "json"))
         self.assertEqual([(one["finding"], one["cure"]) for one in data["findings"]], [(one["finding"], one["cure"]) for one in expected])
         self.assertTrue(data["plans"])
-        # No path of the machine.
+        # The data contains no path of this machine.
         self.assertNotIn(self.folder.encode(), body)
         self.assertFalse([one["caller"] for one in data["callers"] if "/" in one["caller"]])
 
     def test_metrics(self):
-        """Prometheus gets what queryprof metrics prints."""
+        """The server returns what `queryprof metrics` prints."""
         status, headers, body = self.server.ask(self.server.path + "metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
         self.assertEqual(body, subprocess.run([QUERYPROF, "metrics", self.trace], capture_output=True, timeout=SECONDS, check=True).stdout)
         self.assertTrue(body.endswith(b"# EOF\n"))
 
     def test_the_same_again(self):
-        """What has not changed is not read again."""
+        """Two requests get the same text if the file has not changed."""
         self.assertEqual(self.server.ask(self.server.path + "data")[2], self.server.ask(self.server.path + "data")[2])
 
     def test_many_at_once(self):
-        """All that ask together get the same text."""
+        """Concurrent requests get the same text."""
         with contextlib.ExitStack() as stack:
             connections = [stack.enter_context(contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=SECONDS)))
                            for _ in range(20)]
@@ -169,7 +170,7 @@ class Answers(Served):
         self.assertEqual(len(bodies), 1)
 
     def test_events(self):
-        """Nobody records to the file, and that is what is said."""
+        """No process records to the file, so the events report that nothing is known."""
         with self.server.events() as one, self.server.events() as other:
             for events in (one, other):
                 self.assertEqual(next(events), ("now", {"known": False}))
@@ -218,7 +219,7 @@ class Refusals(Served):
         for rest in ("x", "data/", "data/../data", "../", "../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc/passwd", "data%01",
                      "data;x", "app.trace", "events/x", "//data", "\\..\\data"):
             self.refused(404, path + rest)
-        # Such an address has no token any more.
+        # This path does not begin with the token.
         self.refused(403, "/../../etc/passwd")
 
     def test_parameters_mean_nothing(self):
@@ -234,7 +235,7 @@ class Refusals(Served):
             self.works()
 
     def test_slow_clients(self):
-        """Some send half a request, some read nothing of what they asked for, and another one is served."""
+        """Clients that send half a request, or read no response, do not keep another client from being served."""
         request = b"GET %sdata HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (self.server.path.encode(), self.server.port)
         with contextlib.ExitStack() as stack:
             for i in range(50):
@@ -247,14 +248,14 @@ class Refusals(Served):
                 self.assertTrue(self.server.data()["statements"])
 
     def test_fuzzed(self):
-        """Whatever is asked, only the four addresses give something."""
+        """Only the four addresses of the page return content, whatever clients request."""
         chance = random.Random(SEED)
         print("seed", SEED)
         pieces = [self.server.token, "/", "data", "events", "metrics", "..", "%2e", "%00", "?", "&", "=", "#", "a", "'", "\"", "<", ";", "%", "%zz", "\xe9", "1e999", "-1"]
         allowed = {self.server.path, self.server.path + "data", self.server.path + "metrics"}
         for _ in range(ROUNDS):
             path = "/" + "".join(chance.choice(pieces) for _ in range(chance.randrange(12)))
-            bare = re.split("[?#]|%00", path)[0].replace("%2e", ".")  # a zero ends the path
+            bare = re.split("[?#]|%00", path)[0].replace("%2e", ".")  # a null character ends the path
             if bare == self.server.path + "events":
                 continue
             line = "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % (path, self.server.port)
@@ -267,7 +268,7 @@ class Refusals(Served):
 
 
 class Elsewhere(Served):
-    """A page for other machines."""
+    """A page that is served to other machines."""
     PASSWORD = "correct horse battery"
 
     def password_file(self, text, mode=0o600):
@@ -299,7 +300,7 @@ class Elsewhere(Served):
             self.assertTrue(json.loads(server.ask(server.path + "data", Authorization=right)[2])["statements"])
 
     def test_hosts(self):
-        """All addresses may be this machine's, but another name is another site's."""
+        """The server accepts any IP address as Host, because it may be this machine's. Another name belongs to another site."""
         server = Server(self.trace, "--listen", "0.0.0.0", "--password-file", self.password_file(self.PASSWORD))
         self.addCleanup(server.close)
         right = self.basic("queryprof", self.PASSWORD)
@@ -313,7 +314,7 @@ class Elsewhere(Served):
                 self.assertEqual(server.ask(Host=host, Origin="http://" + host, Authorization=right)[0], 200)
 
     def test_loopback(self):
-        """An address of this machine alone needs no password, and is the only host."""
+        """A loopback address needs no password, and other addresses are not accepted as Host."""
         server = Server(self.trace, "--listen", "127.0.0.1")
         self.addCleanup(server.close)
         self.assertEqual(server.ask()[0], 200)
@@ -361,7 +362,7 @@ class Files(Served):
         self.await_data(lambda status, body: status == 200 and b"a new text" in body)
 
     def test_damaged(self):
-        """A file that cannot be read is not the end of the server, and its path stays at the terminal."""
+        """The server survives a file that cannot be read, and prints its path only in the terminal."""
         self.assertTrue(self.served.data()["statements"])
         with open(self.own, "rb") as file:
             whole = file.read()
@@ -379,7 +380,7 @@ class Files(Served):
 
 class Ends(Served):
     def test_end(self):
-        """The end of the command is the end of everything that it had open."""
+        """When the command ends, it closes all connections and its port."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             server = Server(self.trace)
             with server.events() as events:
@@ -412,11 +413,12 @@ class Ends(Served):
 
 
 class Recorded(Served):
-    """The page that a recording serves while it is made."""
+    """The page that `record --live`, `live -- COMMAND` and `attach --live` serve during a recording."""
     PROGRAM = "import sqlite3, sys; sqlite3.connect(':memory:').execute('SELECT 5 AS recorded'); print('begun', flush=True); sys.stdin.readline(); sys.exit(7)"
 
     def begin(self, *words, ignored=None):
-        """The recording, and the address of its page. The program runs until it gets a line. ignored: a signal that the recording inherits as ignored."""
+        """Starts a recording; returns it and the address of its page. The program runs until it reads a line. ignored: a
+        signal that the recording inherits as ignored."""
         recording = subprocess.Popen([QUERYPROF, *words, "--", "/usr/bin/python3", "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.PIPE, text=True, cwd=self.folder, env=environment(), start_new_session=True,
                                      preexec_fn=ignored and (lambda: signal.signal(ignored, signal.SIG_IGN)))
@@ -471,11 +473,13 @@ class Recorded(Served):
         self.await_none(found)
 
     def test_record(self):
-        """It shows the recording, stays after the program, and ends with the command, whose status is the program's."""
+        """The page shows the recording, stays after the program ends, and ends with the command, which returns the program's
+        status."""
         self.check("record", "--live", "-o", "one.trace")
 
     def test_signal_at_the_message(self):
-        """Ctrl-C that comes with the message ends the page, and the status is the program's; also if the signal was ignored before."""
+        """Ctrl-C that arrives with the message ends the page, and the command returns the program's status. The same holds if
+        the command inherited the signal as ignored."""
         for ignored in None, signal.SIGINT:
             recording, found = self.begin("record", "--live", "-o", "signal-%s.trace" % ignored, ignored=ignored)
             recording.stdin.write("\n")
@@ -491,7 +495,7 @@ class Recorded(Served):
         self.check("live")
 
     def test_terminated(self):
-        """Nobody is there who would press Ctrl-C."""
+        """After SIGTERM or SIGHUP, the page does not wait for Ctrl-C."""
         for number in signal.SIGTERM, signal.SIGHUP:
             recording, found = self.begin("record", "--live", "-o", "ended.trace")
             recording.send_signal(number)
@@ -500,7 +504,7 @@ class Recorded(Served):
 
     @unittest.skipIf(SANITIZED, "a program without the sanitizer cannot load a library that has it")
     def test_attached(self):
-        """One Ctrl-C ends the recording, the next one the page."""
+        """The first Ctrl-C ends the recording, the second one the page."""
         program = subprocess.Popen(["/usr/bin/python3", "-c", self.PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(program.communicate, "\n")
         self.assertEqual(program.stdout.readline(), "begun\n")
