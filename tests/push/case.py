@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the tests of push: COMMAND ROOT on the command line, a folder, generated trace files, and push itself."""
+"""Shared code of the tests of push: the arguments COMMAND ROOT, a folder, generated trace files, and calls of push."""
 import os
 import sqlite3
 import subprocess
@@ -40,7 +40,7 @@ class Case(unittest.TestCase):
         return made
 
     def fixed_traces(self):
-        """A connection to the file, which has spans."""
+        """Makes a trace file that contains spans. Returns a connection to it."""
         db = sqlite3.connect(self.path)
         self.addCleanup(db.close)
         for name in ("sql/schema/store_schema.sql", "tests/command/fixed.sql", "tests/command/fixed_traces.sql"):

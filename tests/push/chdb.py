@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse's engine in this process, libchdb.so of npm's @chdb/lib-linux-x64-gnu, behind an HTTP server."""
+"""An HTTP server that runs ClickHouse's engine in this process: libchdb.so of the npm package @chdb/lib-linux-x64-gnu."""
 import ctypes
 import http.server
 import threading
@@ -25,7 +25,7 @@ class Engine:
             raise RuntimeError("chdb_connect")
 
     def query(self, sql):
-        """The bytes of the answer."""
+        """Returns the result as bytes."""
         result = self.lib.chdb_query_n(self.connection[0], sql, len(sql), b"TabSeparated", 12)
         try:
             error = self.lib.chdb_result_error(result)
@@ -67,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server:
-    """The interface of a server of server.py."""
+    """Has the same interface as the class Server of server.py."""
 
     def __init__(self, library, folder):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)

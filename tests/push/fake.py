@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that accepts what push sends, like ClickHouse with the tables of sql/clickhouse/tables.sql, and that drops,
-delays, truncates and repeats some requests."""
+"""A server that accepts what push sends, like ClickHouse with the tables of sql/clickhouse/tables.sql. It can drop, delay,
+truncate and repeat requests."""
 import http.server
 import os
 import random
@@ -14,7 +14,7 @@ import urllib.parse
 
 import row_binary
 
-# The fate of a request: is it stored, how often, and what becomes of the response.
+# For each fault: how often the request is stored, and what happens to the response.
 FAULTS = {
     "fine": (1, "whole"),
     "dropped": (0, "none"),
@@ -93,11 +93,11 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        pass  # a process that was killed does not read its response
+        pass  # a killed process does not read its response
 
 
 class Fake:
-    """rows: table → key → row. received: rows with repetitions."""
+    """rows: the stored rows, by table and key. received: how many rows arrived, with repetitions."""
 
     KEYS = {
         "trace_log_rows": ("file", "timestamp_ns"),
@@ -137,7 +137,8 @@ class Fake:
         self.server.server_close()
 
     def hold(self, inserts, is_dropped):
-        """The insert after so many waits for `go`, as the sender is killed; it is dropped then, or stored."""
+        """The insert with this number from now on waits until the test sets `go`, and so do later ones. Then they are dropped
+        or stored."""
         self.held, self.go = threading.Event(), threading.Event()
         self.is_held_dropped = is_dropped
         self.hold_at = self.inserts + inserts

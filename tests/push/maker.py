@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated trace files of one program on one host, which grow by batches."""
+"""Generates trace files of one program on one host, batch by batch."""
 import json
 import os
 import random
@@ -54,8 +54,8 @@ class Maker:
         run("COMMIT")
 
     def add(self, samples, runs=0, spans=(0,), stack=None):
-        """A batch; each run has as many of its samples, and ends in the batch. The samples fall into the spans in turn,
-        and have that stack, where one is named."""
+        """Adds a batch. Its samples are divided among its runs, which end in it, and among the spans, one after the other.
+        stack: of all samples; otherwise each sample gets a random one."""
         runs = runs or max(1, samples // 50)
         first_ns = self.now + 1
         rows, queries = [], []
@@ -85,7 +85,7 @@ class Maker:
         run("COMMIT")
 
     def add_spans(self, trace, first, count):
-        """A row of span_batches, whose number it returns: of the numbers from `first` on, those that are even."""
+        """Adds a row of span_batches and returns its id. Its spans have the even numbers among the `count` from `first` on."""
         spans = [0 if (first + n) % 2 else [1, 0, n, 1] for n in range(count)]
         return self.db.execute(
             "INSERT INTO span_batches (trace_hi, trace_lo, parent, first_span, thread, start_ns, dropped, flags, lasted_ns,"
@@ -93,7 +93,7 @@ class Maker:
             (trace, first, T0, count, count, json.dumps(spans))).lastrowid
 
     def count(self, statement, calls, began_ns):
-        """A transaction of the writer in which runs of a statement end, of which the newest began then."""
+        """Counts runs of a statement in one transaction, as the writer does. The newest of them began at began_ns."""
         run = self.db.execute
         run("BEGIN IMMEDIATE")
         run("UPDATE state SET statement_batches = statement_batches + 1")
@@ -105,7 +105,7 @@ class Maker:
         run("COMMIT")
 
     def remove(self, count):
-        """Removes the oldest, like the size bound."""
+        """Removes the oldest samples, as the limit of the file's size does."""
         run = self.db.execute
         run("BEGIN IMMEDIATE")
         run("DELETE FROM samples WHERE timestamp_ns IN (SELECT timestamp_ns FROM samples ORDER BY timestamp_ns LIMIT ?)",

@@ -81,7 +81,7 @@ class Reader:
 
 
 def read_rows(data, names, types):
-    """As dictionaries. names: of the columns, in their order; types: by name."""
+    """Returns the rows as dictionaries. names: the columns in their order. types: by name of the column."""
     reader, rows = Reader(data), []
     while reader.at < len(data):
         rows.append({name: reader.value(types[name]) for name in names})

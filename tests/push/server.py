@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClickHouse servers of Debian's package on the loopback, each in its own folder."""
+"""Runs servers of Debian's ClickHouse on the loopback interface, each in its own folder."""
 import atexit
 import os
 import shutil
@@ -48,7 +48,7 @@ USERS = """<yandex>
 
 
 def text(name, *edits):
-    """A file of sql/clickhouse."""
+    """Returns a file of sql/clickhouse, edited with these sed scripts."""
     with open(os.path.join(SQL, name)) as file:
         made = file.read()
     for edit in edits:
@@ -58,13 +58,13 @@ def text(name, *edits):
 
 
 def text_of_one(name, *edits):
-    """For a server that makes its own tables, without Keeper."""
+    """The same for a server that creates its own tables, without Keeper."""
     return text(name, *edits).replace(" ON CLUSTER '{cluster}'", "").replace("{cluster}", "shards")
 
 
 def own_ports(count):
-    """Of this process until it ends: bound sockets keep them, so that nobody else gets one as a free port. As these do
-    not listen, a server that sets SO_REUSEADDR, as they do, can listen there."""
+    """Returns ports that this process reserves until it ends. Bound sockets keep other processes from getting them as free
+    ports. The sockets do not listen and set SO_REUSEADDR, so a server that sets it can listen there."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         atexit.register(one.close)
@@ -114,7 +114,7 @@ class Server:
             self.process = None
 
     def ask(self, sql, **settings):
-        """The rows as lists of texts."""
+        """Returns the rows as lists of texts."""
         query = "&".join(f"{name}={value}" for name, value in settings.items())
         request = urllib.request.Request(f"{self.url}?{query}", data=sql.encode())
         try:
@@ -124,7 +124,7 @@ class Server:
             raise RuntimeError(f"{sql}: {error.read().decode()}") from None
 
     def run(self, script):
-        """All statements of a text."""
+        """Runs all statements of a script."""
         lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
         for statement in "\n".join(lines).split(";"):
             if statement.strip():
@@ -135,7 +135,7 @@ class Server:
 
 
 class Keeper:
-    """ZooKeeper, by which servers tell each other of ON CLUSTER."""
+    """ZooKeeper, which passes statements with ON CLUSTER to all servers."""
 
     def __init__(self, folder):
         self.port, = own_ports(1)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""push to two shards of Debian's ClickHouse under a Distributed table, one of which is killed and comes back in
-the middle; QUERYPROF_TEST_SAMPLES (default 500000) of 50 hosts."""
+"""push to two shards of Debian's ClickHouse with a Distributed table. One shard is killed and restarted during the push.
+QUERYPROF_TEST_SAMPLES is the number of samples of all 50 hosts (default 500000).
+
+usage: test_clickhouse.py COMMAND ROOT"""
 import os
 import subprocess
 import sys
@@ -61,12 +63,12 @@ class Shards(unittest.TestCase):
         process.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(process.returncode, 0)
         print(f"{SAMPLES / (used.ru_utime + used.ru_stime):.0f} samples a second of CPU time of push")
-        for node in self.nodes:  # whichever serves the query
+        for node in self.nodes:  # either can answer the query
             rows = node.ask("SELECT hostname, normalized_query_hash, count(), sum(value) FROM trace_log"
                             " WHERE hostname != 'other' GROUP BY hostname, normalized_query_hash")
             self.assertEqual({(row[0], int(row[1])): (int(row[2]), int(row[3])) for row in rows}, wanted)
             self.assertGreater(node.number("SELECT count() FROM trace_log_local"), 0)
-        # Everything once more.
+        # Sends five files again.
         for path in paths[:5]:
             again = push("--state", path + ".again", path, self.nodes[1].url)
             self.assertEqual(again.returncode, 0, again.stderr)
@@ -96,7 +98,7 @@ class Shards(unittest.TestCase):
 
 @unittest.skipUnless(server.PROGRAM and server.JAVA, "there is no clickhouse-server, or no zookeeper")
 class OnCluster(unittest.TestCase):
-    """The files of sql/clickhouse as they are, run on one of two servers."""
+    """The files of sql/clickhouse, run on one of two servers, create the tables and views on both."""
 
     def test_tables_of_both(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof push --format otlp and pyroscope, COMMAND ROOT: what a collector and Pyroscope get, decoded by readers that
-know nothing of the writers, against SQL; and that nothing is left out, whatever happens to requests and to push. Where
-QUERYPROF_TEST_OTLP_PROTO names a checkout of opentelemetry-proto, by a reader from npm made of that, too."""
+"""queryprof push --format otlp and pyroscope. The test decodes what a collector and Pyroscope get, with readers that share no
+code with the writers, and compares it with SQL. Nothing may be missing, whatever happens to requests and to push.
+
+usage: test_profiles.py COMMAND ROOT
+If QUERYPROF_TEST_OTLP_PROTO names a checkout of opentelemetry-proto, a reader from npm decodes the profiles by it, too."""
 import base64
 import json
 import os
@@ -29,7 +31,7 @@ from test_otlp import fields, packed  # noqa: E402
 PROTO = os.environ.get("QUERYPROF_TEST_OTLP_PROTO")
 LINK = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 LINK_OF_THREAD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-# Two runs, of which one is in a trace.
+# Two runs, one of them in a trace.
 PROGRAM = """import ctypes, sqlite3, sys
 database, library = sqlite3.connect(":memory:"), ctypes.CDLL(sys.argv[1])
 run = lambda: database.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000)"
@@ -42,7 +44,7 @@ PROFILES, TRACES, PYROSCOPE = "/v1development/profiles", "/v1/traces", "/push.v1
 
 
 class Server(fake.Fake):
-    """taken: (path, body) of each request that was not lost on its way. rules: called with both."""
+    """taken: (path, body) of each request that arrived. rules: called with both before the response is chosen."""
 
     def __init__(self, **how):
         self.taken, self.rules, self.answers = [], lambda path, body: None, {}
@@ -58,7 +60,8 @@ class Server(fake.Fake):
 
 
 def otlp_samples(body):
-    """A ProfilesData's samples: (resource, type, attributes, time, value). An attribute more is the sample's link."""
+    """Yields (resource, type, attributes, time, value) of each sample of a ProfilesData. The attribute link is the sample's
+    link."""
     message = fields(body)
     tables = fields(message[2][0])
     strings = [text.decode() for text in tables[5]]
@@ -86,7 +89,7 @@ def otlp_samples(body):
 
 
 def add_links(file):
-    """A trace of others in the label set, and one in a context that threads publish."""
+    """Adds the trace of another tracer to the label set, and another one as a context that a thread publishes."""
     file.db.execute("UPDATE label_sets SET otel_trace_id = ?, otel_span_id = ?", LINK)
     file.db.execute("INSERT INTO trace_contexts VALUES (1, 1, ?, ?)", LINK_OF_THREAD)
 
@@ -103,8 +106,8 @@ class Case(case.Case):
         return push("--format", self.FORMAT, path or self.path, *arguments, **more)
 
     def push_large(self, samples, sets):
-        """To a server that refuses what is larger than 4 MiB, as proxies do: samples with as many sets of labels, of a
-        kilobyte that does not compress well. The server, and (time, value) of each sample."""
+        """Pushes samples to a server that refuses requests of more than 4 MiB, as proxies do. Each of the `sets` sets of
+        labels has a kilobyte that does not compress well. Returns the server, and (time, value) of each sample."""
         server, file, chance = self.server(), self.maker(), random.Random(1)
         server.rules = lambda path, body: server.answers.update({path: ("too large", 413) if len(body) > 4 << 20 else ("", 200)})
         file.add(samples)
@@ -179,7 +182,7 @@ class Otlp(Case):
         self.assertEqual(found, file.rows("SELECT timestamp_ns, otel_trace_id || otel_span_id FROM trace_log ORDER BY 1"))
 
     def linked(self, rows):
-        """(time, link): that of the span, where the file has it, else of the trace of others."""
+        """Returns the expected links by time: to the span if the file contains it, otherwise to the other tracer's trace."""
         spans = dict(rows("SELECT span_id, trace_id FROM span_log"))
         return {time_ns: spans[span] + span if span in spans else others for time_ns, span, others in rows(
             "SELECT timestamp_ns, span_id, otel_trace_id || otel_span_id FROM trace_log")}
@@ -204,7 +207,7 @@ class Otlp(Case):
         self.assertEqual(self.links([exported]), expected)
 
     def test_links_while_the_file_grows(self):
-        """To spans that are there by then. Rows of spans go, and others get their numbers."""
+        """Samples link to the spans that the file contains when push reads them, even if a new row of spans reuses an id."""
         server, file = self.server(), self.maker()
         file.add_spans(1, 1000, 10)
         gone = file.add_spans(2, 2000, 1)
@@ -225,10 +228,10 @@ class Otlp(Case):
         while process.poll() is None and len(server.bodies(PROFILES)) < 2:
             time.sleep(0.02)
         self.assertEqual(self.links(server.bodies(PROFILES)), expected)
-        self.assertEqual(len(set(expected.values())), 5)  # of the first ones half have none
+        self.assertEqual(len(set(expected.values())), 5)  # four spans, and none
 
     def test_spans_of_two_programs_with_one_id(self):
-        """As in two containers on one host."""
+        """Two programs may have the same process id, for example in two containers on one host."""
         server, file = self.server(), self.maker()
         file.add_spans(1, 1000, 4)
         file.db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable)"
@@ -287,7 +290,7 @@ class Otlp(Case):
                              " otel_trace_id || otel_span_id, symbols, value FROM trace_log ORDER BY 1")])
 
     def test_spans(self):
-        """Those that the export has, which another test compares with SQL."""
+        """push sends the spans that export writes, which another test compares with SQL."""
         count = self.fixed_traces().execute("SELECT count(*) FROM span_log").fetchone()[0]
         out = subprocess.run([COMMAND, "export", self.path, "--format", "otlp-traces", "-o", "-"], check=True,
                              capture_output=True, env=environment()).stdout
@@ -304,7 +307,7 @@ class Otlp(Case):
         self.assertEqual(len(server.bodies(PROFILES)), 3)
 
     def test_texts_of_others(self):
-        """Names that are longer than writers' are, and labels as ClickHouse writes JSON, or that are none."""
+        """Names are longer than queryprof writes them. Labels are written as ClickHouse writes JSON, or are not JSON."""
         server, file = self.server(), self.maker()
         file.db.execute("UPDATE series SET trace_type = ?, unit = ?", ("é" * 40, "u" * 40))
         file.db.execute("UPDATE threads SET thread_name = ?", ("ä" * 40,))
@@ -321,7 +324,7 @@ class Otlp(Case):
                          {("ä" * 31, None), ("ä" * 31, "a\nb")})
 
     def test_many_spans(self):
-        """A collector refuses what is larger than 4 MiB, however many spans are there, or in one row."""
+        """A collector refuses requests of more than 4 MiB, so push splits many spans, even those of one row."""
         server, file, first = self.server(), self.maker(), 2
         server.rules = lambda path, body: server.answers.update({path: ("too large", 413) if len(body) > 4 << 20 else ("", 200)})
         file.db.execute("BEGIN")
@@ -338,7 +341,7 @@ class Otlp(Case):
         self.assertGreater(len(server.bodies(TRACES)), sum(map(len, server.bodies(TRACES))) >> 22)
 
     def test_pieces_of_spans(self):
-        """What push reads at once has a bound, also where rows are large; each row is in a piece."""
+        """The number of spans that push reads at a time is limited unless one row has more. No row is left out."""
         file, most, seen, pieces = self.maker(), 20000, 0, 0
         counts = {file.add_spans(1, 2 * number + 2, count): count
                   for number, count in enumerate([50] * 500 + [30000, 19999, 1, 1] + [2500] * 20)}
@@ -374,14 +377,14 @@ class Otlp(Case):
         last = self.push("--retry-for", "1000", server.url, path=path)
         self.assertEqual(last.returncode, 0, last.stderr)
         bodies = server.bodies(PROFILES)
-        # A piece that goes again is the same request.
+        # If push sends a piece again, the request is the same.
         found = [sample[3:] for body in set(bodies) for sample in otlp_samples(body)]
         self.assertEqual(sorted(found), file.rows("SELECT timestamp_ns, value FROM trace_log ORDER BY 1"))
         return len(bodies) - len(set(bodies))
 
     def test_at_least_once(self):
         repeated = 0
-        for seed in (8,):  # their first request comes twice, or is answered in vain
+        for seed in (8,):  # the first request arrives twice, or its response is lost
             print(f"seed {seed}", flush=True)
             with self.subTest(seed=seed):
                 repeated += self.one_schedule(seed)
@@ -416,7 +419,7 @@ class Otlp(Case):
 
 
 class Pyroscope(Case):
-    """The rules are those of Pyroscope's ValidateLabels() and ValidateProfile() with its usual limits."""
+    """The checks are those of Pyroscope's ValidateLabels() and ValidateProfile() with its default limits."""
     FORMAT = "pyroscope"
     ODD = {"9 lives": "a", "a-b": "first", "a.b": "second", "bytes": 4096, "empty": "", "host.name": "mine", "long": "ä" * 512,
            "route": "users#show", "service_name": "mine", "statement": "mine", "__name__": "mine",
@@ -435,7 +438,7 @@ class Pyroscope(Case):
         self.assertFalse([name for name in of_sample if name.startswith("__")])
 
     def profiles(self, server):
-        """(labels, profile) of all that came."""
+        """Yields (id, labels, profile) of each profile that arrived."""
         for body in server.bodies(PYROSCOPE):
             for series in json.loads(body)["series"]:
                 labels = {label["name"]: label["value"] for label in series["labels"]}
@@ -450,14 +453,14 @@ class Pyroscope(Case):
                     yield sample["ID"], labels, profile
 
     def test_large_profiles(self):
-        """Of which two are too large together."""
+        """Each profile fits into a request, but two do not."""
         server, expected = self.push_large(48000, 3000)
         found = sum(values[1] for _, _, profile in self.profiles(server) for _, values, _ in profile.samples)
         self.assertEqual(found, sum(value for _, value in expected))
         self.assertEqual(len(server.bodies(PYROSCOPE)), 5)
 
     def test_attributes_of_one_name(self):
-        """Pyroscope refuses a series that has a name twice."""
+        """Pyroscope refuses a series that has a label twice, so push sends the first of equal names."""
         server = self.server()
         self.maker().add(10)
         done = self.push(server.url, OTEL_RESOURCE_ATTRIBUTES="service_name=x,a.b=1,a_b=2,host-name=y")
@@ -466,7 +469,7 @@ class Pyroscope(Case):
                          [{"__name__": "process_cpu", "service_name": "x", "a_b": "1", "host_name": "y"}])
 
     def test_waits_are_frames(self):
-        """The newest frame of a wait's stack, as in the profile that export writes."""
+        """A wait is the innermost frame of its stack, as in the profile that export writes."""
         server, file = self.server(), self.maker()
         file.db.execute("UPDATE series SET trace_type = 'OffCPU'")
         file.add(30)

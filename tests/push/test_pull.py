@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof pull, COMMAND ROOT: what the commands say of a host's pulled file is what they say of its own file, and of a
-fleet's what SQL says of all files; and sql/clickhouse/recipes.sql finds what was put there. On Debian's
-clickhouse-server; and, where QUERYPROF_TEST_CHDB names npm's libchdb.so, on a new one."""
+"""queryprof pull. The commands print the same about a host's pulled file as about its own file, and about a fleet's pulled file
+the same as SQL returns for all files. The queries of sql/clickhouse/recipes.sql find what the test stored.
+
+usage: test_pull.py COMMAND ROOT
+Runs on Debian's clickhouse-server and, if QUERYPROF_TEST_CHDB names npm's libchdb.so, on a newer version."""
 import itertools
 import json
 import os
@@ -27,11 +29,11 @@ from case import COMMAND, ROOT, environment, push, run  # noqa: E402
 HOSTS = 3
 DAY = 86400 * 10 ** 9
 CHDB = os.environ.get("QUERYPROF_TEST_CHDB")
-SLOWER, SAME = 5, 6  # rows of statements
+SLOWER, SAME = 5, 6  # ids of statements
 
 
 def add_yesterday(file, now, slow):
-    """Runs of two statements of the last day and of the one before; of one they take longer now, on that host."""
+    """Adds runs of two statements on the last day and on the day before. slow: one statement takes longer on the last day."""
     for age, factor in ((2 * DAY - 10 ** 12, 1), (10 ** 12, 5 if slow else 1)):
         file.now = now - age
         for statement, times in ((SLOWER, factor), (SAME, 1)):
@@ -47,15 +49,16 @@ def add_yesterday(file, now, slow):
 
 
 def add_lock_waits(file):
-    """The host's run 1 held a lock that run 2 waited for, longer on hosts that come later."""
+    """Adds a wait of the host's run 2 for a lock that run 1 held. Host N waits N seconds."""
     file.db.execute(
         "INSERT INTO waits_for_locks VALUES (1, 2, ?, ?, 1, 0, 101, 1, 'main.db', 1, '', 0, 100, 101, 0, 1, 5, 0, 0, '', '', '')",
         (maker.T0 + 10 ** 9, 10 ** 9 * int(file.host[4:])))
 
 
 def known(report):
-    """Without the number of runs that were not selected, which are not pulled; without the part of the time inside SQLite,
-    which is not known of a part of the runs; and without why there is no plan, which is wider than other names."""
+    """Removes what differs from a report on a pulled file: the number of all runs, because only the selected runs are pulled;
+    the share of time inside SQLite, which is not known for selected runs; the reason why there is no plan; and widths of
+    columns."""
     report = re.sub(r"(?s)\ASQLite took .*? outside\s+SQLite\.\n\n", "", report)
     report = re.sub(r"(?m)^(logged runs +[0-9,]+) of [0-9,]+$", r"\1", report)
     return re.sub(r"  +", "  ", re.sub(r"(?m)^no plan .*\n", "", report))
@@ -80,11 +83,11 @@ class Fleet:
             file.db.execute(  # a function without a name, and one in no module
                 "UPDATE stacks SET trace = '[' || (65536 + 999952) || ',' || (4611686018427387904 + 4096) || substr(trace, 7)"
                 " WHERE id % 10 = 3")
-            file.db.execute(  # stacks that the next ones go on from
+            file.db.execute(  # stacks that are the callers of the next ones
                 "UPDATE stacks SET trace = (SELECT json_group_array(value) FROM stacks AS next, json_each(next.trace)"
                 " WHERE next.id = stacks.id + 1 AND key >= 10) WHERE id % 10 = 4")
             file.add(1000 * host)
-            file.db.execute("UPDATE samples SET query = 0 WHERE timestamp_ns % 20 = 7")  # of no run, between those of runs
+            file.db.execute("UPDATE samples SET query = 0 WHERE timestamp_ns % 20 = 7")  # samples without a run
             file.db.execute(
                 "INSERT INTO statement_counters (normalized_query_hash, database, program, statement, calls, execution_time_ns,"
                 " cpu_time_ns, duration_ns, min_ns, max_ns, execution_time_square, cpu_time_square, first_seen_ns, last_seen_ns)"
@@ -98,7 +101,7 @@ class Fleet:
         assert done.returncode == 0, done.stderr
 
     def pull(self, *options):
-        """The file that was pulled."""
+        """Pulls; returns the path of the file."""
         path = os.path.join(self.directory.name, f"pulled{next(self.number)}.trace")
         done = run("pull", self.node.url, *options, "-o", path)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -114,7 +117,7 @@ class Fleet:
         return done.stdout
 
     def test_what_is_not_pulled(self):
-        """Waits for locks and spans stay there: nothing is said of whether there were some."""
+        """Waits for locks and spans are not pulled. The commands print that, not that there were none."""
         path = self.pull("--host", "host1")
         self.assertEqual(self.read(path, "locks"),
                          "a file from queryprof pull has no lock waits: ClickHouse has them in the view lock_waits\n")
@@ -127,7 +130,7 @@ class Fleet:
         file = self.files[1]
         hour = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime((maker.T0 + 10 ** 9) // 10 ** 9))
         statement = json.loads(run("queries", file.path, "--format", "json", "--limit", "1").stdout)[0]
-        for selected, read in (  # the options of pull, and commands that read
+        for selected, read in (  # options of pull, and commands that read the file
                 ([], ["queries --format json", "report --full --limit 1000"]),
                 (["--until", hour], ["queries --by wall --format csv --like FROM", "queries"]),
                 (["--since", "start+1s", "--until", "end-1min"],
@@ -176,7 +179,7 @@ class Fleet:
                          "".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items(), key=lambda one: one[0])))
 
     def test_comparisons(self):
-        """The first two lines name the sides."""
+        """diff prints the same, except for the first two lines, which name the files."""
         pulled = self.pull("--host", "host2")
         wanted, found = (self.read(path, "diff", "--at", "end-1d") for path in (self.files[1].path, pulled))
         self.assertEqual(found.splitlines()[2:], wanted.splitlines()[2:])
@@ -243,7 +246,7 @@ class Modern(Fleet, case.Case):
 
     @staticmethod
     def text(name):
-        """The samples are older than the tables keep."""
+        """Removes the TTL, because the samples are older than it."""
         return re.sub(r"(?m)^TTL .*$", "", server.text(name))
 
     def check_flame_graph(self, of):
@@ -256,7 +259,7 @@ class Modern(Fleet, case.Case):
         file = self.maker(host="large", seed=HOSTS + 1)
         for _ in range(10):
             file.add(50000)
-        for table in ("trace_log_rows", "query_log_rows"):  # of a host that other tests do not expect
+        for table in ("trace_log_rows", "query_log_rows"):  # other tests do not expect this host
             self.addCleanup(self.node.ask, f"ALTER TABLE {table} DELETE WHERE hostname = 'large' SETTINGS mutations_sync = 1")
         self.assertEqual(push(self.path, self.node.url).returncode, 0)
         self.node.ask("OPTIMIZE TABLE trace_log_rows FINAL")
@@ -271,7 +274,7 @@ class Modern(Fleet, case.Case):
 
 class Errors(case.Case):
     def server(self, answer):
-        """Gives right numbers, and to other questions the answer."""
+        """Responds with valid numbers to version() and count(), and with answer() to other queries."""
         server = fake.Fake(ROOT)
         self.addCleanup(server.close)
         server.take = lambda path, query, body, headers: (
@@ -279,7 +282,8 @@ class Errors(case.Case):
         return server
 
     def test_error_of_the_reader(self):
-        """A table that SQLite refuses, as a disk that is full would be."""
+        """SQLite refuses the table that the server describes. Any error of SQLite, such as a full disk, is handled like
+        this."""
         server = self.server(lambda: "a\ta\nString\tString\n1\t2\n")
         done = run("pull", server.url, "-o", self.path)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -297,7 +301,7 @@ class Errors(case.Case):
         self.assertEqual(sorted(os.listdir(self.folder)), ["file", "folder", "link"])
 
     def test_interrupted(self):
-        """It leaves no part of a file."""
+        """An interrupted pull leaves no file."""
         asked, go_on = threading.Event(), threading.Event()
 
         def answer():
@@ -332,4 +336,4 @@ class Errors(case.Case):
 if __name__ == "__main__":
     done = unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2, exit=False)
     sys.stdout.flush()
-    os._exit(not done.result.wasSuccessful())  # chdb's threads do not end
+    os._exit(not done.result.wasSuccessful())  # chdb's threads never end

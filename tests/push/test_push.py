@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof push COMMAND ROOT [SCHEDULES]: each row arrives exactly once in effect, even if requests fail and push is
-killed; and the messages for users."""
+"""queryprof push: the server stores each row exactly once, even if requests fail and push is killed; and push's messages.
+
+usage: test_push.py COMMAND ROOT [unittest arguments]"""
 import json
 import os
 import random
@@ -116,7 +117,8 @@ class Following(Sent):
         self.check_all(server, file)
 
     def test_asked_to_stop_before_it_is_ready(self):
-        """As `record --push` starts it: SIGTERM waits, and what is there is sent."""
+        """`record --push` starts push with SIGTERM blocked. If SIGTERM is pending, push sends what the file contains and
+        ends."""
         server, file = self.fake(), self.maker()
         file.add(100)
         process = subprocess.Popen([COMMAND, "push", "--follow", self.path, server.url], env=environment(),
@@ -147,7 +149,7 @@ class Following(Sent):
 
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_beside_a_short_recording(self):
-        """Which ends before the push is ready to be ended: its rows are sent."""
+        """The recording ends before push is ready, and push still sends its rows."""
         server = self.fake()
         done = subprocess.run([COMMAND, "record", "-o", self.path, "--setting", "log_queries_min_query_duration_ns=0",
                                "--push", server.url, "--", "sqlite3", ":memory:", "SELECT 'short'"],
@@ -157,7 +159,7 @@ class Following(Sent):
 
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_beside_a_new_recording(self):
-        """The push ends with it, although signals of the command wait while the old file is renamed."""
+        """push ends with the recording, although the command blocks signals while it renames the old file."""
         server, file = self.fake(), self.maker()
         file.add(100)
         file.db.close()
@@ -191,7 +193,7 @@ class Following(Sent):
         return file
 
     def damaged_file(self, name, table="samples"):
-        """Whose samples cannot be read, or another table."""
+        """Makes a file in which a table cannot be read."""
         file = self.bad_file(name)
         page, = file.rows(f"SELECT rootpage FROM sqlite_schema WHERE name = '{table}'")[0]
         size, = file.rows("PRAGMA page_size")[0]
@@ -215,7 +217,7 @@ class Following(Sent):
         for file in files:
             file.add(20)
             file.db.execute("BEGIN")
-            for number in range(2500):  # two pieces
+            for number in range(2500):  # more than one piece
                 file.add_spans(number + 1, 2 * number + 2, 1)
             file.db.execute("COMMIT")
         for arguments in ([self.folder], sorted(os.path.join(self.folder, f"{i}.trace") for i in range(4))):
@@ -231,7 +233,7 @@ class Following(Sent):
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, 3))
 
     def test_stacks_that_cannot_be_read(self):
-        """Are not sent as empty ones."""
+        """push does not send samples with empty stacks instead."""
         server = self.fake()
         self.damaged_file("a.trace", "stacks")
         done = push(self.path, server.url)
@@ -255,7 +257,7 @@ class Following(Sent):
         return process
 
     def has_sent(self, process, server, samples):
-        """Waits for them, as long as push runs."""
+        """Waits until push has sent this many samples. Fails if push ends before."""
         self.wait(lambda: len(server.rows["trace_log_rows"]) == samples or process.poll() is not None)
         self.assertEqual(len(server.rows["trace_log_rows"]), samples)
 
@@ -267,7 +269,7 @@ class Following(Sent):
         process = self.follow(self.folder, server.url)
         for _ in range(2):
             self.has_sent(process, server, good.total)
-            bad.add(10)  # it is no better
+            bad.add(10)  # the file is still too new
             good.add(10)
         self.has_sent(process, server, good.total)
         version, = good.rows("PRAGMA user_version")[0]
@@ -282,7 +284,7 @@ class Following(Sent):
             self.assertRegex(line, f"{name}: written by a newer queryprof.*skipped until it changes")
 
     def test_a_file_that_cannot_be_read_for_a_time(self):
-        """It goes on where it was."""
+        """When the file can be read again, push continues and does not send everything again."""
         server, file = self.fake(), self.maker()
         file.add(100)
         process = self.follow(self.folder, server.url)
@@ -313,7 +315,7 @@ class Following(Sent):
         return [path for path in found if ".trace" in path]
 
     def test_removed_files_are_closed(self):
-        """When the rest of them is sent; and the path is followed still."""
+        """push sends the rest of a removed file, then closes it. It keeps following the path."""
         server, second = self.fake(), os.path.join(self.folder, "traces", "b.trace")
         os.mkdir(os.path.dirname(second))
         files = [self.maker(), self.maker(second, seed=2)]
@@ -335,12 +337,12 @@ class Following(Sent):
         self.assertEqual(process.wait(), 0, process.stderr.read())
 
     def test_each_file_has_its_modules(self):
-        """Names are looked up again when rows were removed, behind the opening of the other file."""
+        """After rows were removed, push looks names up again, with the modules of this file, not of the file opened last."""
         server, second = self.fake(), os.path.join(self.folder, "b.trace")
         files = [self.maker(stacks=1, depth=1), self.maker(second, seed=2, stacks=1, depth=1)]
         files[1].db.execute("UPDATE modules SET path = '/opt/other'")
         for file in files:
-            file.db.execute("UPDATE stacks SET trace = '[%d]'" % (65536 + 16 * 1000))  # has no name
+            file.db.execute("UPDATE stacks SET trace = '[%d]'" % (65536 + 16 * 1000))  # an address without a name
             file.add(5)
         process = self.follow(self.path, second, server.url)
         self.has_sent(process, server, 10)
@@ -355,7 +357,7 @@ class Following(Sent):
             self.assertEqual(symbols, {name})
 
     def test_modules_and_names_that_come_later(self):
-        """A module comes into the file with its first stack, a name behind it."""
+        """A recording stores a module with its first stack, and the name of a function later."""
         server, file, address = self.fake(), self.maker(stacks=1, depth=1), 1 << 32
 
         def add(count, stack):
@@ -371,13 +373,13 @@ class Following(Sent):
         self.assertEqual(add(5, 2), {"later+0x10"})
         name = file.db.execute("INSERT INTO names (name) VALUES ('named_later')").lastrowid
         file.db.execute("INSERT INTO frames VALUES (?, 0, 0, ?, ?, 0, 0)", (address + 16, name, name))
-        add(1, 1)  # whose piece may have begun before
+        add(1, 1)  # push may have begun this piece before the name was stored
         self.assertEqual(add(5, 2), {"named_later"})
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(), 0, process.stderr.read())
 
     def test_many_files(self):
-        """More than the usual limit of open files, which is lower here."""
+        """There are more files than push may have open; the test lowers the limit."""
         server = self.fake()
         for i in range(20):
             self.maker(os.path.join(self.folder, f"{i}.trace"), seed=i + 1, stacks=1).add(1)
@@ -389,7 +391,7 @@ class Following(Sent):
 
     @unittest.skipUnless(HURRIED, "QUERYPROF_TEST_HURRIED names no library")
     def test_an_hour_without_the_target(self):
-        """Push tries it again each half minute to minute, and sends later what came meanwhile."""
+        """push tries again every 30 to 60 seconds. A later push sends everything, also what was added meanwhile."""
         server, file = self.fake(), self.maker()
         file.add(100)
         server.take = lambda *what, take=server.take: (
@@ -404,7 +406,7 @@ class Following(Sent):
         self.assertEqual(process.returncode, 1)
         self.assertIn("nothing is lost", said[-1])
         self.assertGreater(server.inserts, 50)
-        self.assertLess(server.inserts, 135)  # of which ten are the first minute's
+        self.assertLess(server.inserts, 135)  # about ten of them in the first minute
         self.assertLessEqual(len(said), 62, "more than a line a minute")
         del server.take
         self.assertEqual(push(self.path, server.url).returncode, 0)
@@ -417,25 +419,25 @@ class Following(Sent):
         self.assertEqual(push(self.path, server.url).returncode, 0)
         file.add(100)
         file.add(100)
-        file.remove(250)  # 150 of them not sent
+        file.remove(250)  # 150 of them were not sent
         done = push(self.path, server.url)
         self.assertIn("150 samples were removed before they could be sent", done.stdout)
         self.assertEqual(sum(row["samples"] for row in server.rows["losses_rows"].values()), 150)
         self.assertEqual(len(server.rows["trace_log_rows"]), 150)
 
     def counted(self, server):
-        """The newest calls of each statement."""
+        """Returns the newest number of calls of each statement."""
         newest = {}
         for row in sorted(server.rows["statement_stats_rows"].values(), key=lambda row: (row["hour_ns"], row["version"])):
             newest[row["normalized_query_hash"]] = row["calls"]
         return newest
 
     def test_statements_are_counted_when_they_end(self):
-        """However long ago they began."""
+        """push sends new counts even if the runs began long ago."""
         server, file = self.fake(), self.maker()
         for turn, (statement, began_s) in enumerate([(1, 1000), (2, 700), (1, 1001), (2, 400), (3, 1), (1, 1002)]):
             file.count(statement, 1, maker.T0 + began_s * 10 ** 9)
-            if turn % 2:  # one time with samples
+            if turn % 2:  # every second time with samples, too
                 file.add(10)
             self.assertEqual(push(self.path, server.url).returncode, 0)
             self.assertEqual(self.counted(server), dict(file.rows("SELECT normalized_query_hash, calls FROM statement_counters")))
@@ -451,7 +453,7 @@ class Following(Sent):
         self.assertEqual(self.counted(server), {1000003: 5})
 
     def test_position_of_an_older_version(self):
-        """In which that of the counters was a time: they go once more, and samples do not."""
+        """The old state has a time as the position of the counters, so push sends the counters again, but not the samples."""
         server, file, state = self.fake(), self.maker(), os.path.join(self.folder, "state")
         file.add(10)
         file.count(1, 5, maker.T0)
@@ -479,7 +481,7 @@ class Following(Sent):
             (*row[:9], {key: str(value) for key, value in json.loads(row[9]).items()}, *row[10:]) for row in wanted])
 
     def test_words(self):
-        """To the letter, on terminals of any width and without one."""
+        """The output is the same on terminals of any width and without a terminal."""
         for columns in (None, 80, 120, 200):
             with self.subTest(columns=columns):
                 server = self.fake()
@@ -516,12 +518,12 @@ class Following(Sent):
         sent = sum(len(body) for _, _, _, body in server.seen)
         self.assertEqual(done.returncode, 0)
         self.assertGreater(sent, 200000)
-        # A request that fits into the sockets' buffers goes at once.
+        # A request that fits into the sockets' buffers is sent without delay.
         self.assertGreater(took, 0.3 * sent / 1000000)
 
 
 class Ways(Sent):
-    """To the server: encrypted, and through others."""
+    """Encrypted connections, and proxies."""
 
     def make_certificate(self, name, address):
         path = os.path.join(self.folder, name)
@@ -547,14 +549,14 @@ class Ways(Sent):
         done = push("--ca", own, self.path, server.url, QUERYPROF_PUSH_USER="me", QUERYPROF_PUSH_PASSWORD=SECRET)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_all(server, file)
-        # The certificate is of this authority, but for another address.
+        # This authority signed the certificate, but for another address.
         both, own = self.make_certificate("other", "127.0.0.2")
         done = push("--retry-for", "0", "--ca", own, self.path, self.fake(certificate=both).url)
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1", done.stderr)
 
     def test_proxy(self):
-        """The fake server is the proxy: it gets the whole URL."""
+        """The fake server is the proxy, so it gets the whole URL."""
         server, file = self.fake(), self.maker()
         file.add(10)
         target = "http://clickhouse.invalid:8123/"
@@ -566,7 +568,7 @@ class Ways(Sent):
 
 
 class Messages(Sent):
-    """One line, an exit code, nothing lost, and no secret."""
+    """An error is at most two lines and an exit status. It loses nothing and shows no secret."""
 
     def setUp(self):
         super().setUp()
@@ -614,7 +616,7 @@ class Messages(Sent):
         self.assertIn("not a ClickHouse server", self.refused(server))
 
     def test_nobody_listens(self):
-        with socket.socket() as bound:  # nobody else gets its port, and it does not listen
+        with socket.socket() as bound:  # reserves a port and does not listen
             bound.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
             self.assertIn("nothing is lost", self.refused(url, "--retry-for", "1"))
