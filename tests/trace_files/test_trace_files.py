@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files of this version and of earlier ones: they are read unchanged, and upgraded by the first process that
-writes to them.
+"""Trace files of this version and of earlier ones: queryprof reads them unchanged, and the first process that writes to a file
+upgrades it.
 
-VERSION.sql is a recording of an application in that version of the format, and VERSION.json what is in it. Both are never changed: raise
-the version, and add the two files of the new one. QUERYPROF_TEST_GOLDEN=write writes VERSION.json where there is none.
+VERSION.sql is a recording of an application in that version of the format, and VERSION.json is its content. Never change them:
+a new version gets two new files. QUERYPROF_TEST_GOLDEN=write writes VERSION.json if it does not exist.
 
 usage: test_trace_files.py QUERYPROF SOURCE_DIR [unittest arguments]"""
 
@@ -37,7 +37,8 @@ def rows(path, sql):
 
 
 def contents(path):
-    """What each version keeps: statements with their numbers, the nodes of plans, waits for locks, functions, lines of the program."""
+    """Returns what every version can tell: statements with their numbers, nodes of plans, waits for locks, lines of the
+    program, samples, functions, and the sizes of views."""
     return {
         "queries": [[each[name] for name in ("query", "runs", "wall_ms", "cpu_ms", "rows", "failed")]
                     for each in json.loads(run("queries", path, "--format", "json"))],
@@ -78,7 +79,7 @@ class TraceFiles(unittest.TestCase):
             self.assertIn(int(re.search(r"#define STORE_SCHEMA_VERSION (\d+)", file.read()).group(1)), VERSIONS)
 
     def test_read(self):
-        """And not changed by it."""
+        """Files of every version have the expected content, and reading does not upgrade them."""
         for version in VERSIONS:
             with self.subTest(version):
                 path = self.make(version)
@@ -87,7 +88,7 @@ class TraceFiles(unittest.TestCase):
                 self.assertEqual(rows(path, "PRAGMA user_version"), [[version]])
 
     def test_top_views(self):
-        """The command has these views on sums of its own; sqlite3 sums with what the file says."""
+        """The command computes these views in C; sqlite3 uses the SQL of the file. Both return the same rows."""
         for version in VERSIONS:
             path = self.make(version)
             for view in "top_functions", "top_stacks":
@@ -97,12 +98,13 @@ class TraceFiles(unittest.TestCase):
                     self.assertCountEqual(of_command, rows(path, "SELECT * FROM " + view))
 
     def test_upgraded(self):
-        """A recording is added; the earlier one is what it was."""
+        """Another recording upgrades the file and keeps the earlier one."""
         for version in VERSIONS:
             with self.subTest(version):
                 path = self.make(version)
                 run("record", "--quiet", "--append", "--no-symbols", "-o", path, "--", "/usr/bin/python3", "-c",
-                    # Closing takes long enough for a row on a busy machine, which the earlier recording may have, too.
+                    # Exits without closing: on a busy machine, closing is slow enough to be logged, which could equal a row of
+                    # the file.
                     "import os, sqlite3; db = sqlite3.connect(':memory:'); db.execute('SELECT 1 /* added */').fetchall(); os._exit(0)")
                 self.assertEqual(rows(path, "PRAGMA user_version"), [[max(VERSIONS)]])
                 found = contents(path)
