@@ -5,7 +5,7 @@
     apt-cache dumpavail | load_packages.py SCHEMA.sql DATABASE
 
 The database appears under its name only when it is complete. Progress goes to
-stderr. Fails when the index holds too few packages to be Debian's.
+stderr. Fails if the index has too few packages to be Debian's.
 """
 import os
 import re
@@ -21,7 +21,7 @@ DEPENDENCY = re.compile(r"\s*([a-z0-9][a-z0-9.+-]*)(?::\S+)?\s*(?:\(([^)]*)\))?"
 
 
 def stanzas(lines):
-    """The index as one dict a package; continuation lines are joined."""
+    """Yields the fields of each package. Continuation lines are joined."""
     fields, name = {}, None
     for line in lines:
         if line == "\n":
@@ -67,7 +67,7 @@ def dependency_rows(fields):
 
 
 class Progress:
-    """One line that is rewritten on a terminal; else a line every two seconds."""
+    """Rewrites one line on a terminal; otherwise prints a line every two seconds."""
 
     def __init__(self):
         self.terminal = sys.stderr.isatty()
@@ -86,7 +86,7 @@ class Progress:
 
 def load(lines, schema, database):
     connection = sqlite3.connect(database, isolation_level=None)
-    # A half-written file is thrown away, so it needs no journal.
+    # An incomplete file is removed, so it needs no journal.
     connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
     connection.executescript(schema)
     connection.execute("BEGIN")

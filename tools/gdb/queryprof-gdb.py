@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What libqueryprof does in a process, live or dead (a core file):
+"""Shows the state of libqueryprof in a process or a core file:
 
     (gdb) source tools/gdb/queryprof-gdb.py
-    (gdb) queryprof threads      the threads that it knows, their timers and queries
+    (gdb) queryprof threads      the threads with a slot, their timers and queries
     (gdb) queryprof runs         the queries that run now
-    (gdb) queryprof ring         how full the ring is, and what lies in it
+    (gdb) queryprof ring         how full the ring is, and its oldest records
 
-It reads the library's own variables, so it needs the library's debug information and
-nothing else: nothing is called in the process.
+It reads the library's variables, so it needs the library's debug information. It calls
+nothing in the process.
 """
 
 import gdb
@@ -19,7 +19,7 @@ RECORDS_SHOWN = 16
 
 
 def variable(file, name):
-    """A static variable of one source file."""
+    """Returns a static variable of a source file."""
     try:
         return gdb.parse_and_eval("'%s'::%s" % (file, name))
     except gdb.error as error:
@@ -61,7 +61,7 @@ def kind_name(kind):
 
 
 def slots():
-    """The slots of all threads, as slots_get() finds them."""
+    """Yields the slots of all threads, at the addresses that slots_get() computes."""
     kind = gdb.lookup_type("struct thread")
     size = kind.sizeof + number(gdb.parse_and_eval("unwind_memo_bytes"))
     size = (size + SLOT_ALIGN - 1) // SLOT_ALIGN * SLOT_ALIGN
@@ -73,7 +73,7 @@ def slots():
 
 
 def innermost(thread):
-    """The newest query of the thread that has not ended."""
+    """Returns the newest query of the thread that has not ended, or None."""
     for i in reversed(range(number(thread["nesting"]))):
         if not thread["queries"][i]["ended"]:
             return thread["queries"][i]
@@ -81,14 +81,14 @@ def innermost(thread):
 
 
 class Queryprof(gdb.Command):
-    """What libqueryprof does in this process: queryprof threads, runs, ring."""
+    """Shows the state of libqueryprof in this process: queryprof threads, runs, ring."""
 
     def __init__(self):
         super().__init__("queryprof", gdb.COMMAND_STATUS, prefix=True)
 
 
 class Threads(gdb.Command):
-    """The threads that have a slot: timers, and the query that runs."""
+    """Shows the threads that have a slot: their timers, and the query that runs."""
 
     def __init__(self):
         super().__init__("queryprof threads", gdb.COMMAND_STATUS)
@@ -112,7 +112,7 @@ class Threads(gdb.Command):
 
 
 class Runs(gdb.Command):
-    """The queries that run now, as system.processes shows them."""
+    """Shows the queries that run now, like system.processes."""
 
     def __init__(self):
         super().__init__("queryprof runs", gdb.COMMAND_STATUS)
@@ -130,7 +130,7 @@ class Runs(gdb.Command):
 
 
 class Ring(gdb.Command):
-    """How full the ring is, and what kinds of records lie in it."""
+    """Shows how full the ring is, and the kinds of its oldest records."""
 
     def __init__(self):
         super().__init__("queryprof ring", gdb.COMMAND_STATUS)
@@ -148,7 +148,7 @@ class Ring(gdb.Command):
         print_table(["at", "kind", "bytes", "committed"], self.records(ring, head, tail, size))
 
     def records(self, ring, head, tail, size):
-        """From the oldest on, as the reader goes through them."""
+        """Yields the records from the oldest on, as the reader reads them."""
         at = tail
         for _ in range(RECORDS_SHOWN):
             if at >= head:
