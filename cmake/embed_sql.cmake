@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# embed_sql(OUTPUT file.h NAME symbol SOURCE file.sql): a header with the text of an
-# SQL file as `static const char symbol[]`, rewritten when the SQL changes. The SQL
-# stays a file that people can read and run.
+# embed_sql(OUTPUT file.h NAME symbol SOURCE file.sql): makes a header with the text of
+# an SQL file as `static const char symbol[]`, again whenever the SQL changes. So the SQL
+# stays in a file that people can read and run.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${SOURCE}" text)
-  # Whole lines of comment stay out of the library; so do empty lines.
+  # Leaves out empty lines and lines that contain only a comment.
   string(REGEX REPLACE "(^|\n)[ \t]*--[^\n]*" "\\1" text "${text}")
   string(REGEX REPLACE "\n\n+" "\n" text "${text}")
   string(REPLACE "\\" "\\\\" text "${text}")

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: the library, its headers, how pkg-config and
-# find_package() find them, and the SQL files. The command's rules are in
-# src/cmd/CMakeLists.txt. Included where the target `queryprof` is defined.
+# What `cmake --install` installs: the libraries, the headers, the files by which
+# pkg-config and find_package() find them, documents and SQL files. The command's rules
+# are in src/cmd/CMakeLists.txt. The folder that defines the target `queryprof` includes
+# this file.
 #
-# The file is libqueryprof.so.0, as its SONAME; libqueryprof.so is a link to it. Programs
-# are linked with the SONAME; as an extension and a preload the library is named by the
-# link. The interface grows without breaking: every public struct carries its size.
+# The library is libqueryprof.so.0, which is its SONAME and which linked programs load.
+# libqueryprof.so is a link to it, for load_extension() and the linker.
 
 include(CMakePackageConfigHelpers)
 
-# Everything that `cmake --install` copies from the build, without the tests: what tools/demo builds.
+# Builds everything that `cmake --install` copies, without the tests.
 add_custom_target(installed)
 add_dependencies(installed queryprof queryprof_recorder queryprof_preload)
 
@@ -28,21 +28,21 @@ endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/sql/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql)
 
-# SQL that a person can paste; the demo's own files need the demo.
+# SQL that users can run. The files of the demo need the demo's database.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/sql/
   DESTINATION ${CMAKE_INSTALL_DATADIR}/queryprof/sql
   FILES_MATCHING PATTERN "*.sql" PATTERN "*.sed" PATTERN "demo" EXCLUDE)
 
-# find_package(queryprof) gives queryprof::queryprof. The exported targets are all
-# there is to configure, so they are the package's configuration.
+# find_package(queryprof) defines queryprof::queryprof. The file of exported targets is
+# also the package's configuration file, because nothing else needs configuration.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/queryprof)
 install(EXPORT queryprof NAMESPACE queryprof:: FILE queryprof-config.cmake DESTINATION ${package_dir})
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/queryprof-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/queryprof-config-version.cmake DESTINATION ${package_dir})
 
-# The paths in queryprof.pc are relative to where it lies, so that the installed
-# tree can be moved (`cmake --install --prefix` is such a move).
+# The paths in queryprof.pc are relative to its folder, so that the installed tree can
+# be moved, for example by `cmake --install --prefix`.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH QUERYPROF_PREFIX_FROM_PC /${pkgconfig_dir} /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/queryprof.pc.in ${PROJECT_BINARY_DIR}/queryprof.pc @ONLY)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For ThreadSanitizer, which does not see the handler's object hand records over, as that is not
- * instrumented: the linker puts these around its functions for all other code (--wrap). They report no
- * more than the object does. It copies with a function of its own, as ThreadSanitizer watches memcpy().
+ * ThreadSanitizer does not see how the handler's object hands records over, because the object is not
+ * instrumented. For all other code, the linker replaces the object's functions by these (--wrap), which
+ * report the same synchronization. The object copies with its own function, because ThreadSanitizer
+ * watches memcpy().
  */
 #include <sanitizer/tsan_interface.h>
 
@@ -25,7 +26,7 @@ handler_memcpy(void *to, const void *from, size_t size)
 	return to;
 }
 
-/* The room is behind the tail that was read. */
+/* Loads the tail again: the reader has released the space up to it. */
 void *__wrap_ring_reserve(struct ring *ring, size_t size)
 {
 	void *payload = __real_ring_reserve(ring, size);
@@ -42,7 +43,7 @@ void *__wrap_ring_try_reserve(struct ring *ring, size_t size)
 	return payload;
 }
 
-/* Publishes the payload by its header. */
+/* The header publishes the payload. */
 void __wrap_ring_commit(struct ring *ring, void *payload, unsigned kind)
 {
 	__tsan_release((char *)payload - RING_WORD);

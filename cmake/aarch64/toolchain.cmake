@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The preset aarch64: Debian's cross compiler, and a root with Debian's arm64 libraries (make_root).
+# The preset aarch64 uses Debian's cross compiler, and a root with Debian's arm64 libraries (make_root).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(QUERYPROF_TOOL_PREFIX aarch64-linux-gnu-)
@@ -15,4 +15,4 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${CMAKE_SYSROOT}) # for what the build runs of its own
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L ${CMAKE_SYSROOT}) # for programs that the build makes and runs
