@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is linked into the files of a release, with versions and licences (SPDX 2.3, JSON): sbom.py VERSION EPOCH FOLDER [ROOT].
-ROOT has the unpacked packages of a cross build (cmake/aarch64/make_root); without it, this machine's are linked.
-Writes FOLDER/queryprof.spdx.json, and FOLDER/licences/ with the texts that Debian has of each. THIRD-PARTY.md says what each is for."""
+"""Lists the libraries that are linked into a release, with versions and licences (SPDX 2.3, JSON). THIRD-PARTY.md says what each
+is for.
+
+usage: sbom.py VERSION EPOCH FOLDER [ROOT]
+ROOT contains the unpacked packages of a cross build (cmake/aarch64/make_root); without it, this machine's packages are listed.
+Writes FOLDER/queryprof.spdx.json, and Debian's licence texts to FOLDER/licences/."""
 import glob
 import gzip
 import hashlib
@@ -16,7 +19,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Debian's packages with the archives that are linked in: name, package, licence.
+# The Debian packages whose archives are linked: name, package, licence.
 LINKED = (("SQLite", "libsqlite3-dev", "blessing"),
           ("GNU libiberty", "libiberty-dev", "LGPL-2.1-or-later"),
           ("libgcc and libstdc++", "libgcc-12-dev", "GPL-3.0-or-later WITH GCC-exception-3.1"),
@@ -33,7 +36,7 @@ def pinned(path):
 
 
 def installed(package, root):
-    if root:  # which has no list of packages
+    if root:  # a root has no list of packages
         with gzip.open(os.path.join(root, f"usr/share/doc/{package}/changelog.Debian.gz"), "rt") as file:
             return re.search(r"\((.*?)\)", file.readline()).group(1)
     return subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], stdout=subprocess.PIPE, text=True, check=True).stdout
@@ -65,7 +68,7 @@ def main():
     version, epoch, folder, *roots = sys.argv[1:]
     root = roots[0] if roots else ""
     has_musl = glob.glob(os.path.join(folder, "../../../lib/**/libqueryprof-musl.so"), recursive=True)
-    # The compiler's libraries come with the cross compiler.
+    # The cross compiler's package contains the compiler's libraries.
     linked = [(name, debian + "-arm64-cross", licence, "") if root and debian.startswith("libgcc-") else (name, debian, licence, root)
               for name, debian, licence in LINKED + (OF_MUSL,) * bool(has_musl)]
     found = list(packages(version, linked))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Copies queryprof into PREFIX: sh install.sh [PREFIX] (default /usr/local). Nothing else is changed.
+# sh install.sh [PREFIX]: copies queryprof into PREFIX (default /usr/local), and changes nothing else.
 set -eu
 prefix=${1:-/usr/local}
 cd "$(dirname "$0")"

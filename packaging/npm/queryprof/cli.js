@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Runs the command in place of this process where node can do that, else as a child, whose signals and end are ours.
+// Replaces this process by the command if node can do that. Otherwise runs it as a child, and passes on signals and its end.
 'use strict';
 const { spawn } = require('child_process');
 const os = require('os');
@@ -15,7 +15,7 @@ try {
 const args = process.argv.slice(2);
 if (typeof process.execve === 'function' && !process.versions.bun && !process.versions.deno) {
   process.removeAllListeners('warning');
-  process.on('warning', () => {}); // execve is called experimental
+  process.on('warning', () => {}); // hides the warning that execve is experimental
   process.execve(command, [command, ...args], process.env);
 }
 const child = spawn(command, args, { stdio: 'inherit' });

@@ -4,7 +4,7 @@ const path = require('path');
 
 const platform = `queryprof-${process.platform}-${process.arch}-glibc`;
 
-/** The folder of this platform's package. */
+/** Returns the folder of this platform's package. */
 function folder() {
   try {
     return path.dirname(require.resolve(`${platform}/package.json`));
@@ -20,14 +20,14 @@ function text(value) {
   return `'${String(value).replace(/'/g, "''")}'`;
 }
 
-/** Both kinds of connection have exec(). */
+/** All kinds of connections have exec(). */
 function set(connection, settings) {
   for (const [name, value] of Object.entries(settings)) {
     if (!SETTING.test(name))
       throw new TypeError(`${JSON.stringify(name)} is no setting's name: it has small letters, digits and _`);
     if (value === undefined || value === null)
       throw new TypeError(`The setting ${name} is ${value}: give a number or a text, or 'DEFAULT'`);
-    // Not a bare PRAGMA, of which SQLite ignores an unknown name.
+    // Not a PRAGMA, because SQLite ignores unknown ones.
     connection.exec(`SELECT set_setting('${name}', ${text(value)})`);
   }
 }

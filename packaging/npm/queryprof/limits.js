@@ -10,7 +10,7 @@ const FOUND = `SELECT query, max(fullscan_steps) AS scanned, sum(sorts) AS sorts
   max(execution_time_ns) / 1e6 AS ms, count(*) AS runs FROM system.query_log
   WHERE labels ->> 'queryprof_limits' = ? AND type <> 'QueryStart' GROUP BY normalized_query_hash`;
 
-// Of each limit: whether a row of FOUND exceeds it, and the sentence.
+// For each limit: a sentence if a row of FOUND exceeds it.
 const LIMITS = {
   maxScan: (row, limit) => row.scanned > limit && `a run visited ${row.scanned} rows of whole tables`,
   noSort: (row, limit) => limit && row.sorts > 0 && `${row.sorts} sorts in ${row.runs} runs`,
@@ -32,7 +32,7 @@ function settings(connection) {
   return Object.fromEntries(Object.keys(WHILE).map((name) => [name, String(read(name))]));
 }
 
-/** The connection's settings, after the extension is loaded if it was not. */
+/** Returns the connection's settings. Loads the extension if the connection does not have it. */
 function loaded(connection) {
   try {
     return settings(connection);

@@ -21,16 +21,16 @@ __all__ = ["command", "library", "load", "set", "labels", "trace", "span", "limi
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
-#: The command.
+#: The path of the command.
 command = os.path.join(_HERE, "bin", "queryprof")
 
-#: The SQLite extension and C library.
+#: The path of the SQLite extension and C library.
 library = os.path.join(_HERE, "lib", "libqueryprof.so")
 
 
 def load(connection, **settings):
-    """Loads the extension into an sqlite3.Connection, changes settings, and returns the connection. sqlite3's errors name
-    the setting, its value and what is allowed. Raises RuntimeError if this Python loads no extensions."""
+    """Loads the extension into an sqlite3.Connection, changes settings, and returns the connection. sqlite3's error names
+    the setting, its value and what is allowed. Raises RuntimeError if this Python cannot load extensions."""
     if not hasattr(connection, "enable_load_extension"):
         raise RuntimeError("this Python's sqlite3 was built without extensions: use `queryprof record -- python3 ...`")
     connection.enable_load_extension(True)
@@ -43,15 +43,15 @@ def load(connection, **settings):
 
 
 def set(connection, **settings):
-    """Changes settings, by their names in docs/sql-reference.md, of a connection that has the extension."""
+    """Changes settings of a connection that has the extension. docs/sql-reference.md lists their names."""
     for name, value in settings.items():
-        # Not a bare PRAGMA, of which SQLite ignores an unknown name.
+        # Not a PRAGMA, because SQLite ignores unknown ones.
         connection.execute("SELECT set_setting(?, ?)", (name, value)).fetchall()
 
 
 @contextlib.contextmanager
 def labels(connection, **pairs):
-    """Labels of the connection's queries inside the block, beside those that it has. A value is a text or an int."""
+    """Adds labels to the connection's queries inside the block. A value is a str or an int."""
     before = connection.execute("PRAGMA query_profiler_labels").fetchone()[0]
     _set_labels(connection, json.dumps({**json.loads(before or "{}"), **pairs}))
     try:
@@ -92,8 +92,8 @@ def _library():
 
 @contextlib.contextmanager
 def trace(name, traceparent=None):
-    """A trace of this thread's work in the block, whose outermost span has the name: see span_log in docs/sql-reference.md.
-    `traceparent` is W3C's, of the request. Without a loaded extension nothing is recorded."""
+    """Traces this thread's work in the block. The outermost span has this name; see span_log in docs/sql-reference.md.
+    `traceparent` is the request's W3C header. Records nothing if the extension is not loaded."""
     functions = _library()
     began = functions.qp_trace_begin(traceparent.encode() if traceparent else None) == 0
     try:
@@ -106,7 +106,7 @@ def trace(name, traceparent=None):
 
 @contextlib.contextmanager
 def span(name):
-    """A part of a trace: what this thread does in the block."""
+    """A span of a trace: this thread's work in the block."""
     functions = _library()
     site = _sites.get(name)
     if site is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `queryprof`: runs the program in place of Python."""
+"""The command `queryprof`: replaces Python by the program."""
 import os
 import sys
 

@@ -19,14 +19,15 @@ class LimitExceeded(AssertionError):
 
 @contextlib.contextmanager
 def limits(connection, max_scan=None, no_sort=False, no_auto_index=False, max_time=None, max_runs=None):
-    """The statements that an sqlite3.Connection runs in the block keep these limits, or LimitExceeded is raised at its end:
+    """Raises LimitExceeded at the end of the block if a statement that the connection ran in it exceeded a limit:
 
         with queryprof.limits(connection, max_scan=1000, no_sort=True, max_runs=20):
             orders_of(connection, customer)
 
-    max_scan: rows of whole tables that one run visits; max_time: seconds inside SQLite of one run; max_runs: runs of one
-    statement in the block, as of one that runs for each row of another one. Loads the extension if the connection does
-    not have it. In the block, the statements have the label queryprof_limits; the settings are as before afterwards."""
+    max_scan: the most rows that one run may visit in scans of whole tables. max_time: the longest time of one run inside
+    SQLite, in seconds. max_runs: the most runs of one statement in the block, for example of one that runs for each row
+    of another statement. Loads the extension if the connection does not have it. In the block, statements have the label
+    queryprof_limits. Afterwards the settings are restored."""
     try:
         before = _get(connection)
     except connection.OperationalError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For pytest, which loads it with the package:
+"""A plugin that pytest loads if the package is installed:
 
     def test_orders(queryprof_limits):
         connection = sqlite3.connect("test.db")
@@ -15,6 +15,6 @@ from .checks import limits
 
 @pytest.fixture
 def queryprof_limits():
-    """Calls queryprof.limits() with the same arguments; the limits hold until the end of the test."""
+    """A function with the arguments of queryprof.limits(). The limits hold until the end of the test."""
     with contextlib.ExitStack() as stack:
         yield lambda connection, **named: stack.enter_context(limits(connection, **named))

@@ -13,22 +13,22 @@ require 'queryprof/limits'
 #   Queryprof.labels(db, route: 'users') { db.execute('SELECT ...') }
 #   db.execute('SELECT query, count(*) FROM trace_log GROUP BY query')
 #
-# From outside: `queryprof record -- ruby app.rb`. A connection is an SQLite3::Database; that of Active Record is
+# From outside: `queryprof record -- ruby app.rb`. A connection is an SQLite3::Database; Active Record's is
 # ActiveRecord::Base.connection.raw_connection.
 module Queryprof
   VERSION = 'VERSION'
   FOLDER = File.expand_path('../vendor', __dir__)
 
-  # The command.
+  # The path of the command.
   COMMAND = File.join(FOLDER, 'bin', 'queryprof')
 
-  # The SQLite extension and C library.
+  # The path of the SQLite extension and C library.
   LIBRARY = File.join(FOLDER, 'lib', 'libqueryprof.so')
 
   module_function
 
-  # Loads the extension into a connection, changes settings, and returns the connection. The errors of SQLite3 name the setting,
-  # its value and what is allowed.
+  # Loads the extension into a connection, changes settings, and returns the connection. SQLite3's error names the setting, its
+  # value and what is allowed.
   def load(connection, **settings)
     connection.enable_load_extension(true)
     begin
@@ -40,13 +40,13 @@ module Queryprof
     connection
   end
 
-  # Changes settings, by their names in docs/sql-reference.md, of a connection that has the extension.
+  # Changes settings of a connection that has the extension. docs/sql-reference.md lists their names.
   def set(connection, settings)
-    # Not a bare PRAGMA, of which SQLite ignores an unknown name.
+    # Not a PRAGMA, because SQLite ignores unknown ones.
     settings.each { |name, value| connection.execute('SELECT set_setting(?, ?)', [name.to_s, value]) }
   end
 
-  # The block's queries on the connection have these labels, too.
+  # Adds labels to the connection's queries in the block.
   def labels(connection, **pairs)
     before = connection.get_first_value('PRAGMA query_profiler_labels')
     before = '{}' if before.nil? || before.empty?

@@ -22,14 +22,15 @@ module Queryprof
   SQL
   private_constant :WHILE, :FOUND
 
-  # Runs the block and returns its value. The statements that the connection runs in it keep these limits, or LimitExceeded is
-  # raised at its end:
+  # Runs the block and returns its value. Raises LimitExceeded at the end if a statement that the connection ran in the block
+  # exceeded a limit:
   #
   #   Queryprof.limits(db, max_scan: 1000, no_sort: true, max_runs: 20) { orders_of(db, customer) }
   #
-  # max_scan: rows of whole tables that one run visits; max_time: seconds inside SQLite of one run; max_runs: runs of one statement in
-  # the block, as of one that runs for each row of another one. Loads the extension if the connection does not have it. In the block,
-  # the statements have the label queryprof_limits; the settings are as before afterwards.
+  # max_scan: the most rows that one run may visit in scans of whole tables. max_time: the longest time of one run inside SQLite, in
+  # seconds. max_runs: the most runs of one statement in the block, for example of one that runs for each row of another statement.
+  # Loads the extension if the connection does not have it. In the block, statements have the label queryprof_limits. Afterwards the
+  # settings are restored.
   def self.limits(connection, max_scan: nil, no_sort: false, no_auto_index: false, max_time: nil, max_runs: nil, &work)
     before = settings_of(connection)
     mark = SecureRandom.uuid
@@ -53,7 +54,7 @@ module Queryprof
     result
   end
 
-  # The settings that limits() changes, after the extension is loaded if it was not.
+  # Returns the settings that limits() changes. Loads the extension if the connection does not have it.
   def self.settings_of(connection)
     read = -> { WHILE.keys.to_h { |name| [name, connection.get_first_value('SELECT get_setting(?)', [name]).to_s] } }
     read.call

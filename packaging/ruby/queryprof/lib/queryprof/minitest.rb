@@ -11,7 +11,7 @@ module Queryprof
   #     assert_query_limits(db, max_scan: 1000) { orders_of(db, 7) }
   #   end
   module Assertions
-    # As Queryprof.limits(); a statement that exceeds a limit fails the test.
+    # Like Queryprof.limits(), but a statement that exceeds a limit fails the test.
     def assert_query_limits(connection, **limits, &work)
       result = Queryprof.limits(connection, **limits, &work)
       assert true
