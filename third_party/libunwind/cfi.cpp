@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C functions of cfi.h over LLVM's parser, which is a set of templates over
- * an address space: giving it one of our own is what makes every read checked,
- * and what leaves out the loader, the locks and the heap of upstream's.
+ * The C functions of cfi.h, implemented with LLVM's parser. The parser is a set of
+ * templates over an address space. The address space here checks every read, and
+ * uses no loader, lock or heap, unlike upstream's.
  *
- * Bad input is left by a non-local jump to the entry of the call. The place to
- * jump to is kept per thread, and the previous one restored: a handler may be
- * interrupted by another that unwinds as well.
+ * Invalid input causes a non-local jump to the entry of the call. Each thread has its
+ * target of the jump, and restores the previous one, because a handler that unwinds
+ * may interrupt another one.
  */
 #include <stdint.h>
 #include <string.h>
@@ -30,12 +30,12 @@ namespace
 {
 
 struct BailOut {
-	void *jump[5]; /* as __builtin_setjmp wants it */
+	void *jump[5]; /* the type that __builtin_setjmp needs */
 	cfi_result reason;
 	BailOut *outer;
 };
 
-/* Initial-exec, as the first touch of dynamic TLS may allocate. */
+/* Initial-exec, because the first touch of dynamic TLS may allocate. */
 __attribute__((tls_model("initial-exec"))) __thread BailOut *bail;
 
 [[noreturn]] __attribute__((noinline)) void leave(cfi_result reason)
@@ -60,7 +60,7 @@ class CheckedSpace
 
 	template <typename T> T read(pint_t address)
 	{
-		/* One comparison each: an address below the start wraps to a huge offset. */
+		/* One comparison for each, because an address below the start wraps to a huge offset. */
 		if (__builtin_expect(address - start >= end - start || end - address < sizeof(T), 0))
 			return read_stack<T>(stack, address);
 		T value;
@@ -91,7 +91,7 @@ class CheckedSpace
 	{
 		return read<uint64_t>(address);
 	}
-	/* No frame is found by what a floating-point register holds. */
+	/* No frame depends on the value of a floating-point register. */
 	double getDouble(pint_t)
 	{
 		return 0;
@@ -151,8 +151,8 @@ class CheckedSpace
 	}
 
       private:
-	/* Not inlined, and without `this`: seldom among many reads, whose object is in
-	 * registers. */
+	/* Not inlined, and without `this`: this is rare, and the object of the frequent reads
+	 * stays in registers. */
 	template <typename T>
 	__attribute__((noinline, cold)) static T read_stack(const cfi_stack *stack, pint_t address)
 	{
@@ -195,8 +195,8 @@ typedef libunwind::Registers_x86_64 Registers;
 typedef libunwind::Registers_arm64 Registers;
 #endif
 
-/* Binary search of the header that every linker writes: pairs of 32-bit offsets
- * from the header. Other layouts go through upstream's parser. */
+/* Binary search in the header that every linker writes: pairs of 32-bit offsets
+ * from the header. Upstream's parser reads other layouts. */
 bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc, Parser::FDE_Info *fde,
                    Parser::CIE_Info *cie)
 {
@@ -210,7 +210,7 @@ bool find_function(CheckedSpace &space, const cfi_section *section, uintptr_t pc
 			space, pc, section->header,
 			static_cast<uint32_t>(section->header_end - section->header), fde, cie);
 
-	struct __attribute__((packed)) Entry { /* a header lies where its file says, aligned or not */
+	struct __attribute__((packed)) Entry { /* the file decides where the header is, aligned or not */
 		int32_t function, fde;
 	};
 	const uintptr_t table = section->header + 12;
@@ -241,7 +241,7 @@ cfi_register place_of(const Parser::RegisterLocation &location)
 	}
 }
 
-/* The instructions of the function's unwind information, up to those for `pc`. */
+/* Runs the instructions of the function's unwind information up to `pc`. */
 cfi_result parse(CheckedSpace &space, const cfi_section *section, uintptr_t pc, Parser::FDE_Info *fde,
                  Parser::CIE_Info *cie, Parser::PrologInfo *prolog)
 {
@@ -253,8 +253,8 @@ cfi_result parse(CheckedSpace &space, const cfi_section *section, uintptr_t pc, 
 	return CFI_FOUND;
 }
 
-/* None of these may be inlined: __builtin_longjmp must not land in its own
- * function, and their frames must be gone from the cached path. */
+/* None of these may be inlined, because __builtin_longjmp must not land in its own
+ * function, and the cached path must not have their frames. */
 __attribute__((noinline)) cfi_result find_register(const cfi_section *section, uintptr_t pc, unsigned number,
                                                    cfi_register *place)
 {
@@ -281,7 +281,7 @@ __attribute__((noinline)) cfi_result find_row(const cfi_section *section, uintpt
 	row->function_start = fde.pcStart;
 	row->function_end = fde.pcEnd;
 	row->signal_frame = cie.isSignalFrame;
-	/* No other function has to keep registers 0 and 1, on either architecture. */
+	/* On both architectures, no other function has to preserve registers 0 and 1. */
 	row->eh_return = prolog.savedRegisters[0].location == Parser::kRegisterInCFA &&
 	                 prolog.savedRegisters[1].location == Parser::kRegisterInCFA;
 	row->return_address = place_of(prolog.savedRegisters[CFI_RETURN_ADDRESS]);
@@ -313,7 +313,7 @@ __attribute__((noinline)) cfi_result step(const cfi_section *section, uintptr_t 
 	for (int i = 0; i < CFI_REGISTERS; i++)
 		registers[i] = state.getRegister(i);
 #if defined(__aarch64__)
-	/* The signature of a return address is above the address. */
+	/* The signature of a return address is in the bits above the address. */
 	registers[CFI_INSTRUCTION_POINTER] &= (UINT64_C(1) << 48) - 1;
 #endif
 	return CFI_FOUND;

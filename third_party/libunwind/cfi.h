@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM libunwind's DWARF half, as C sees it: the unwind row in force at an
- * address, and one step with all registers for rows too rich for a compact rule.
+ * The C interface of LLVM libunwind's DWARF half: the unwind row of an address, and
+ * one step with all registers for rows that do not fit into a compact rule.
  *
- * Async-signal-safe: no allocation, no lock, no loader call. Input is taken as
- * it comes: unwind information is read only within the bounds of its section's
- * memory, the stack only within its own, and whatever is malformed ends the call
- * with CFI_MALFORMED.
+ * Async-signal-safe: no allocation, no lock, no loader call. The input is not
+ * trusted: unwind information is read only within the memory of its section, and the
+ * stack only within its bounds. Malformed input ends the call with CFI_MALFORMED.
  */
 #ifndef QUERYPROF_CFI_H
 #define QUERYPROF_CFI_H
@@ -38,12 +37,12 @@ extern "C" {
 /* Where the unwind information of one object is. */
 struct cfi_section {
 	uintptr_t header, header_end; /* .eh_frame_hdr */
-	uintptr_t start, end;         /* readable memory around it: bounds for all reads */
+	uintptr_t start, end;         /* readable memory that contains it: bounds of all reads */
 };
 
 enum cfi_result {
 	CFI_FOUND,
-	CFI_NO_ENTRY, /* no function of the table holds the address */
+	CFI_NO_ENTRY, /* no function of the table contains the address */
 	CFI_MALFORMED,
 	CFI_BAD_READ, /* a stack slot outside the stack */
 };
@@ -63,33 +62,32 @@ struct cfi_register {
 struct cfi_row {
 	uintptr_t function_start, function_end;
 	bool signal_frame; /* a trampoline that returns from a signal */
-	bool eh_return;    /* saves the two registers that an exception brings to
-	                    * where it lands: it may return into any frame */
+	bool eh_return;    /* saves the two registers that carry an exception to its
+	                    * landing pad: it may return into any frame */
 	bool cfa_by_expression;
 	uint32_t cfa_register;
 	int32_t cfa_offset;
 	struct cfi_register return_address, frame_pointer;
 };
 
-/* The row in force at `pc`: pass an interrupted address as it is, a return
- * address less one. */
+/* Finds the row of `pc`: an interrupted address, or a return address minus 1. */
 enum cfi_result cfi_find_row(const struct cfi_section *section, uintptr_t pc, struct cfi_row *row);
 
-/* Where one register of the caller's is, by its DWARF number. */
+/* Finds where a register of the caller is saved, by its DWARF number. */
 enum cfi_result cfi_find_register(const struct cfi_section *section, uintptr_t pc, unsigned number,
                                   struct cfi_register *saved);
 
-/* Where the stack may be read. `read` is NULL when it can be as it stands; else it is
- * what it is read with, and may refuse. */
+/* The bounds of the stack. If `read` is NULL, it is read directly; otherwise with
+ * `read`, which may fail. */
 struct cfi_stack {
 	uintptr_t start, end;
 	bool (*read)(void *context, uintptr_t address, void *to, unsigned size);
 	void *context;
 };
 
-/* Replaces `registers` by the caller's. `pc` as above. `signal_frame`: whether the frame left was a
- * signal's trampoline, so that the new instruction pointer is exact. A new
- * instruction pointer of 0 is the bottom of the stack. */
+/* Replaces `registers` by the caller's. `pc` is as in cfi_find_row(). Sets `signal_frame` if the frame
+ * was a signal's trampoline; then the new instruction pointer is an interrupted address, not a return
+ * address. A new instruction pointer of 0 means the bottom of the stack. */
 enum cfi_result cfi_step(const struct cfi_section *section, uintptr_t pc, const struct cfi_stack *stack,
                          uint64_t registers[CFI_REGISTERS], bool *signal_frame);
 
