@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trace files made by strangers: files that they name are not opened, their SQL does not run, and none takes long.
+"""Trace files from strangers: queryprof does not open files that they name, does not run their SQL, and does not take long.
 
 usage: test_files.py QUERYPROF SOURCE_DIR FIXTURE"""
 
@@ -19,9 +19,9 @@ COMMANDS = [["queries"], ["queries", "--runs"], ["report"], ["report", "--like",
             ["export", "--format", "flamegraph", "-o", "-"],
             ["sql", "SELECT * FROM query_log"], ["sql", "SELECT timestamp_ns, symbols, lines FROM trace_log LIMIT 50"],
             ["sql", "SELECT * FROM top_functions"], ["sql", "SELECT * FROM top_stacks"], ["embed"]]
-CPU_SECONDS = 20  # of some 0.1: for ThreadSanitizer and the like
-RESIDENT_KIB = 512 << 10  # of some 10 MiB
-# What a small file may take beyond the time and memory of the file without what is hostile in it.
+CPU_SECONDS = 20  # usually 0.1; more with sanitizers
+RESIDENT_KIB = 512 << 10  # usually 10 MiB
+# How much more time and memory a small hostile file may take than the file without the hostile content.
 MORE_SECONDS, MORE_KIB = 2, 64 << 10
 
 
@@ -42,8 +42,8 @@ class Files(Tool):
         db.close()
 
     def run_command(self, *arguments, **variables):
-        """Ended by the kernel where it takes more of the processor than it may; fails where it takes more memory.
-        The result has what it took, as `seconds` of the processor, and `kib`."""
+        """Runs a command. The kernel ends it if it takes too much CPU time, and the test fails if it takes too much memory.
+        The result has the CPU time in `seconds` and the memory in `kib`."""
         with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
             process = subprocess.Popen([QUERYPROF, arguments[0], self.evil, *arguments[1:]], stdout=out, stderr=err,
                                        stdin=subprocess.DEVNULL, env=environment(**variables), preexec_fn=limit)
@@ -58,7 +58,7 @@ class Files(Tool):
         return done
 
     def compare(self, commands, changes, check):
-        """Calls check with the result of each command behind the changes, which may make it little dearer."""
+        """Calls check with the result of each command after the changes. They may cost only little time and memory."""
         before = [self.run_command(*command) for command in commands]
         self.change(*changes)
         for command, was in zip(commands, before):
@@ -70,7 +70,7 @@ class Files(Tool):
                     self.assertLess(now.kib, was.kib + MORE_KIB)
 
     def test_endless_views(self):
-        """Ours are asked, and not the file's."""
+        """Commands use queryprof's own views, not those of the file."""
         with contextlib.closing(sqlite3.connect(self.evil)) as db:
             views = [name for name, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
         self.run_command("embed")
@@ -82,7 +82,7 @@ class Files(Tool):
                 self.assertEqual(self.run_command(*command).stdout.replace(self.evil, ""), out.replace(self.evil, ""))
 
     def test_tables_that_are_views(self):
-        """Each command meets one of them, and each table commands of several kinds."""
+        """Each command reads a file in which one table is an endless view."""
         tables = "samples", "modules", "stacks"
         for i, table in enumerate(tables):
             shutil.copy(self.trace, self.evil)
@@ -95,8 +95,8 @@ class Files(Tool):
                         self.assertTrue(done.stderr.startswith("queryprof: "), done.stderr)
 
     def test_tables_that_compute(self):
-        """A row is what the file holds: an expression could make a hundred megabytes of each. Each command meets
-        one of the changes."""
+        """Commands refuse tables that compute values, because an expression could make 100 MB of each row. Each command
+        reads a file with one of the changes."""
         changes = ("ALTER TABLE statements ADD COLUMN made AS (hex(zeroblob(50000000)))",
                    "CREATE VIRTUAL TABLE made USING fts4(words)",
                    "CREATE TABLE made (words DEFAULT (hex(zeroblob(50000000))))",
@@ -112,7 +112,7 @@ class Files(Tool):
                     self.assertIn("not a trace file of queryprof: its table", done.stderr)
 
     def test_constraints(self):
-        """They would run at each row that a process writes into the file. None of these lets a row in."""
+        """A file's constraint that refuses every row does not keep queryprof from writing rows."""
         self.change("PRAGMA writable_schema = ON",
                     "UPDATE sqlite_schema SET sql = replace(sql, 'id               INTEGER PRIMARY KEY', "
                     "'id INTEGER PRIMARY KEY CHECK (length(hex(zeroblob(50000000))) < id)') WHERE name = 'processes'")
@@ -121,7 +121,7 @@ class Files(Tool):
                 db.execute("INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) VALUES (99, '', 1, 1, '')")
             count = db.execute("SELECT count(*) FROM processes").fetchone()[0]
         script = "import sqlite3; sqlite3.connect(':memory:').execute('SELECT 1').fetchall()"
-        run_time = os.environ.get("QUERYPROF_TEST_RUN_TIME")  # of a sanitizer
+        run_time = os.environ.get("QUERYPROF_TEST_RUN_TIME")  # the sanitizer's
         host = {"LD_PRELOAD": run_time, "ASAN_OPTIONS": "detect_leaks=0"} if run_time else {}
         done = subprocess.run([QUERYPROF, "record", "-o", self.evil, "--append", "--setting",
                                "log_queries_min_query_duration_ns=0", "--", "/usr/bin/python3", "-c", script],
@@ -147,7 +147,7 @@ class Files(Tool):
         self.compare(commands, [("UPDATE stacks SET trace = ? WHERE id = 1", (trace,))], check)
 
     def make_plans(self):
-        """Two runs that count as one statement's, each with a plan of its own; the later one is slower."""
+        """Makes two runs of one statement with different plans; the later run is slower."""
         self.change("INSERT INTO libraries VALUES (1, '', '')",
                     "INSERT INTO programs (id, statement, library, plan_hash, first_seen_ns) VALUES (1, 1, 1, 11, 0), (2, 2, 1, 12, 0)",
                     "INSERT INTO plans VALUES (11, 'SCAN a'), (12, 'SCAN b')",
@@ -157,7 +157,7 @@ class Files(Tool):
                     "UPDATE samples SET query = 2 WHERE query = 1 AND timestamp_ns % 2000 = 0")
 
     def test_plans(self):
-        """One with 30,000 nodes side by side, one with 1,500 inside of each other, and texts of 300,000 line ends."""
+        """A plan with 30,000 sibling nodes, one with 1,500 nested nodes, and texts of 300,000 line ends."""
         self.make_plans()
         numbers = "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
         wide = numbers % 30000 + "INSERT INTO plan_nodes SELECT 1, i, 0, 'SCAN c', '' FROM n"
@@ -174,7 +174,7 @@ class Files(Tool):
         self.compare([["queries", "--regressed"], ["diff", self.evil]], [lines], check)
 
     def test_many_processes(self):
-        """30,000, each with a sample. OTLP has a resource for each."""
+        """There are 30,000 processes with a sample each. OTLP has a resource for each process."""
         numbers = "WITH RECURSIVE n(i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 31000) "
         changes = [numbers + insert for insert in (
             "INSERT INTO processes (id, hostname, process_id, start_time_ns, executable) SELECT i, 'host', i, 0, '/usr/bin/app' FROM n",
@@ -199,7 +199,7 @@ class Files(Tool):
 
     @unittest.skipUnless(shutil.which("strace") and not SANITIZED, "needs strace")
     def test_devices_are_not_opened(self):
-        """To open one can already do something. The name is looked at, by O_PATH."""
+        """Opening a device may already have an effect, so queryprof inspects the name with O_PATH."""
         pipe = os.path.join(self.folder, "pipe")
         os.mkfifo(pipe)
         self.addCleanup(os.unlink, pipe)
@@ -212,7 +212,7 @@ class Files(Tool):
 
     @unittest.skipUnless(shutil.which("strace") and not SANITIZED, "needs strace")
     def test_build_ids(self):
-        """They become part of paths, and of what servers are asked."""
+        """Build ids become part of paths and of requests to servers, so invalid ones are not used."""
         cache = os.path.join(self.folder, "cache")
         for build_id in ("../../../../tmp/out", "/etc/evil", "a1b2c3d4e5f6071", "A1B2C3D4E5F60718", "ab" * 65, "%2e%2e/x"):
             self.change(("UPDATE modules SET build_id = ?, path = '/nowhere.so'", (build_id,)))
@@ -224,7 +224,7 @@ class Files(Tool):
 
     @unittest.skipUnless(os.getuid() == 0, "gives a file to another user")
     def test_foreign_owner(self):
-        """record as root does not write into a file that another can read."""
+        """record and embed as root do not write to a file, or next to a file, of another user."""
         for suffix in "", "-wal", "-shm", "-journal":
             os.chown(self.evil, 0, 0)
             if suffix:
@@ -245,8 +245,8 @@ class Files(Tool):
 
     @unittest.skipUnless(os.getuid() == 0, "gives a file to another user")
     def test_links(self):
-        """Of another user. The trace file may be a link, as each file that a command names; what it leads to must be
-        the user's. What has a name that others know is no link."""
+        """Another user makes links. The trace file may be a link, but its target must belong to the user. Files with names
+        that other users can guess, such as push's state and the debug log, must not be links."""
         link, target = os.path.join(self.folder, "link"), os.path.join(self.folder, "target")
         state = os.path.join(self.folder, "state")
 
@@ -265,7 +265,7 @@ class Files(Tool):
         with self.subTest("a link to a trace file"):
             lead(self.evil)
             self.assertEqual(run("embed", link)[0], 0)
-            if not SANITIZED:  # whose run-time `true` has not
+            if not SANITIZED:  # `true` does not load the sanitizer's run-time
                 self.assertEqual(run(*record)[0], 0)
             self.assertTrue(os.path.islink(link))
         with self.subTest("a link to a trace file beside which another's file lies"):
@@ -300,7 +300,7 @@ class Files(Tool):
             log(state)
             self.assertEqual(os.path.getsize(state), 0)
             os.unlink(state)
-            os.mkfifo(state)  # without a reader: an opening would wait for one
+            os.mkfifo(state)  # it has no reader, so opening it would wait
             log(state)
             os.unlink(state)
         with open(target, encoding="ascii") as file:
@@ -308,7 +308,7 @@ class Files(Tool):
         os.unlink(target)
 
     def test_mode(self):
-        """It holds texts of queries: a command that writes to it makes it private."""
+        """A command that writes to a trace file makes it private, because it contains texts of queries."""
         os.chmod(self.evil, 0o644)
         self.run_command("queries")
         self.assertEqual(os.stat(self.evil).st_mode & 0o777, 0o644)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs under `record` that something works against.
+"""Programs under `record` while something disturbs the recording.
 
 usage: test_record.py QUERYPROF ALARMS"""
 
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from recording import *
 
 ALARMS = os.path.abspath(sys.argv.pop(1))
-# No samples: the lines alone are counted.
+# Without samples, so that only rows of queries are counted.
 EVERY = ("--cpu", "0", "--real", "60s", "--setting", "log_queries_min_query_duration_ns=0", "--off-cpu", "0")
 COUNTED = """
 import resource, sqlite3, sys, time
@@ -30,8 +30,8 @@ WAITED = WAITING.replace("def count", "db.create_function('nap', 0, lambda: time
     "*/ 1'", "*/ nap()'")
 STORED = COUNTED + "count(%d)\nprint('ready', flush=True)\nsys.stdin.readline()\n" % ALL
 LIMITED = COUNTED + "count(1)\nresource.setrlimit(int(sys.argv[1]), (int(sys.argv[2]),) * 2)\ncount(%d)\n" % (ALL - 1)
-# How long the end of a process takes that has queries to store: the shortest, of as many as a busy machine needs for
-# one below the bound.
+# Measures how long a process with queries to store takes to end. Prints the shortest time. A busy machine gets several
+# attempts to be below the limit.
 ENDS = """
 import subprocess, sys, time
 print('ready', flush=True)
@@ -45,9 +45,9 @@ while min(took) >= float(sys.argv[2]) and len(took) < 20:
     took.append(end())
 print(len(took), min(took))
 """
-PATIENT_S = 1  # a process waits for 0.1 s. It was 2 s
+PATIENT_S = 1  # a process waits for 0.1 s; it once waited for 2 s
 
-# The command has the daemon's ring, and ends before most of its queries.
+# The command gets the daemon's ring, and ends before most of the daemon's queries.
 DAEMON = COUNTED + """
 import os
 begun, go, ends = sys.argv[1:]
@@ -79,13 +79,13 @@ class Attacked(Recording):
         return sum(int(count) for count in re.findall(r"(\d+) samples? or rows of queries lost: (?!runs were not)", err))
 
     def expect_account(self, err, runs=ALL):
-        """Each line was stored or lost. The name of the thread may be lost, too, and the end of a connection."""
+        """Each row was stored, or reported as lost. The thread's name and the end of a connection may be lost, too."""
         stored = self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'")[0][0]
         self.assertIn(stored + self.lost(err), range(runs, runs + 4 * max(runs // ENDING_RUNS, 1)), self.seen)
         return stored
 
     def test_alarms_of_its_own(self):
-        """The program ends by SIGALRM's default action where it gets one. It has left the group, or is in it."""
+        """The program, in the command's process group or not, gets no SIGALRM, whose default action would end it."""
         for begin in "", "import os; os.setsid()\n":
             script = begin + "import time; end = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass\nprint('alive')"
             done = self.record(PYTHON, "-c", script, options=("--quiet", "--append"),
@@ -93,7 +93,7 @@ class Attacked(Recording):
             self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), self.seen)
 
     def test_file_size(self):
-        """No SIGXFSZ ends the command. The program has its own action for that signal."""
+        """SIGXFSZ does not end the command, and the program has its own action for that signal."""
         done = self.record(PYTHON, "-c", "import signal; print(signal.getsignal(signal.SIGXFSZ) == signal.SIG_DFL)",
                            restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_DFL))
         self.assertEqual((done.returncode, done.stdout), (0, "False\n"), self.seen)  # Python ignores it
@@ -107,7 +107,7 @@ class Attacked(Recording):
         self.assertRegex(done.stderr, "File too large|disk I/O error")
 
     def meanwhile(self, harm, *program, options=EVERY):
-        """What the program printed after harm() to the file, which it waited for, and what the command said."""
+        """Calls harm() with the file while the program waits. Returns what the program and the command printed after that."""
         process = subprocess.Popen(self.arguments(PYTHON, "-c", *program, options=options), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(process.stdout, "the program's first line"), "ready\n")
@@ -125,7 +125,7 @@ class Attacked(Recording):
         return self.has_views() and self.rows("SELECT count(*) FROM query_log WHERE query LIKE 'SELECT /* counted%'") == [(ALL,)]
 
     def test_locked_by_another(self):
-        """To the end of the command, which comes all the same: what is not in the file is reported."""
+        """The file is locked until the command ends. The command still ends, and reports what it could not store."""
         for how in "BEGIN EXCLUSIVE", "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE another(x)":
             with self.subTest(how=how):
                 self.begin_anew()
@@ -136,9 +136,9 @@ class Attacked(Recording):
                 self.assertLess(float(took), PATIENT_S, self.seen)
 
     def test_locked_when_a_daemon_ends(self):
-        """Its flusher has the file to itself, and waits longer."""
+        """The daemon's collector waits for the lock, and stores all queries."""
         locked = patience = 2
-        while locked >= patience:  # this process was late: the daemon was right to give up
+        while locked >= patience:  # this process held the lock too long, so the daemon may have given up
             self.begin_anew()
             begun, go, ends = (os.path.join(os.path.dirname(self.trace), name) for name in ("begun", "go", "ends"))
             done = self.record(PYTHON, "-c", DAEMON, begun, go, ends, options=EVERY)
@@ -158,11 +158,11 @@ class Attacked(Recording):
                 self.begin_anew()
                 _, err = self.meanwhile(lambda db: db.execute("DROP TABLE " + table), WAITING)
                 self.assertIn("no such table: " + table, err, self.seen)
-                # Runs without samples need no table of samples.
+                # Runs without samples do not need the table of samples.
                 stored = 0 if table == "queries" else self.rows(
                     "SELECT count(*) FROM queries JOIN statements AS s ON s.id = statement"
                     " WHERE s.query LIKE 'SELECT /* counted%'")[0][0]
-                # The end of the connection is a line where it took a millisecond.
+                # The end of the connection has a row if it took a millisecond.
                 self.assertIn(stored + self.lost(err), (ALL, ALL + 1), self.seen)
 
     def test_table_dropped_that_samples_need(self):
@@ -171,11 +171,11 @@ class Attacked(Recording):
         self.assertIn("no such table: samples", err, self.seen)
         stored = self.rows("SELECT count(*) FROM queries JOIN statements AS s ON s.id = statement"
                            " WHERE s.query LIKE 'SELECT /* counted%'")[0][0]
-        # Each run and nearly each sample: how long a wait was is an estimate.
+        # Counts each run and nearly each sample; the length of a wait is an estimate.
         self.assertGreater(stored + self.lost(err), ALL, self.seen)
 
     def test_table_dropped_when_all_is_stored(self):
-        """Nothing is lost later. What the command cannot read it says."""
+        """Nothing is lost if a table is dropped after everything was stored. The command reports what it cannot read."""
         for table in "samples", "losses":
             with self.subTest(table=table):
                 self.begin_anew()
@@ -186,7 +186,7 @@ class Attacked(Recording):
                 self.assertIn("no such table: " + table, err, self.seen)
 
     def test_limits_of_the_program(self):
-        """Set after its first query: the flusher has the file open, or is about to open it."""
+        """The program sets its own limits after its first query."""
         for limit, value in ((resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_FSIZE, 100000),
                              (resource.RLIMIT_NOFILE, 0), (resource.RLIMIT_NOFILE, 3)):
             with self.subTest(limit=limit, value=value):

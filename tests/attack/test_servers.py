@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile servers and endless input, COMMAND ROOT: push, pull and sql end with one clear line, and keep nothing in
-memory."""
+"""Hostile servers and endless input: push, pull and sql end with one clear line, and use little memory.
+
+usage: test_servers.py COMMAND ROOT"""
 import itertools
 import os
 import socket
@@ -13,7 +14,7 @@ import case  # of tests/push
 from case import COMMAND, environment
 
 MEMORY_MAX = 200 << 20
-# Far more than what a response may have, and than MEMORY_MAX.
+# Far larger than a response may be, and than MEMORY_MAX.
 LARGE = 1 << 30
 CHUNK = 1 << 16
 SANITIZED = bool(os.environ.get("QUERYPROF_TEST_NO_RECORDING"))
@@ -34,7 +35,7 @@ def ok(headers=b""):
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" + headers
 
 
-# What the server sends to any request: its pieces.
+# By name: the parts that the server sends as its response to any request.
 BODY = {
     "endless": lambda: (part for parts in ((ok() + b"\r\n",), endless(b"x" * CHUNK)) for part in parts),
     "endless error": lambda: (part for parts in ((b"HTTP/1.1 500 X\r\n\r\n",), endless(b"\x1b]0;pwn\x07" * 8000))
@@ -77,7 +78,7 @@ class Server:
                 try:
                     self.serve_one(connection)
                 except OSError:
-                    pass  # the client has had enough
+                    pass  # the client has closed the connection
 
     def serve_one(self, connection):
         head = b""
@@ -97,7 +98,7 @@ class Servers(case.Case):
         self.fixed_traces()
 
     def run_bounded(self, arguments, may_work=False, **how):
-        """What a command says, whose memory is bounded."""
+        """Returns the errors of a command, whose memory must stay below MEMORY_MAX."""
         with subprocess.Popen([COMMAND, *arguments], env=environment(), stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, **how) as process:
             error = process.stderr.read().decode()
@@ -139,7 +140,7 @@ class Servers(case.Case):
     def test_others(self):
         for (name, answer), way in itertools.product(OTHERS.items(), (*self.ways(), self.pull())):
             with self.subTest(name, way=way):
-                # A response to what was sent that the client does not decompress is repeated, in part.
+                # The client does not decompress responses. It prints the beginning of a response to data that it sent.
                 self.ask(answer, *way, may_work=name == "compressed")
 
     def test_reader(self):
@@ -149,7 +150,7 @@ class Servers(case.Case):
                                  r"the server responded 500|response has more than|not a ClickHouse server")
 
     def test_endless_row(self):
-        """The numbers that are asked for first are right."""
+        """The first responses are valid numbers; then a row never ends."""
         numbers = iter([b"23\t8\n", b"1\t2\t3\n"])
 
         def answer():

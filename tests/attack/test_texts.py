@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Texts in a trace file that could control a terminal or reverse a line are never printed as they are.
+"""Texts in a trace file that could control a terminal or reverse a line are never printed unchanged.
 
 usage: test_texts.py QUERYPROF SOURCE_DIR FIXTURE"""
 
@@ -17,20 +17,20 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tool import *
 
-# Escape, bell, return, C1 (as UTF-8 and as one byte), overrides and isolates of direction, ends of lines.
+# Escape, bell, return, C1 (as UTF-8 and as one byte), overrides and isolates of direction, line ends.
 HOSTILE = ["\x1b[31m", "\x07", "\r", "\x7f", "\x9b", "\u202e", "\u2066", "\u200f", "\u2028", "\ufeff"]
 EVIL = "a" + "b".join(HOSTILE) + "c"
 ALLOWED = {"\n"}
-# Texts that are no words but what the file is read by.
+# Columns whose texts commands parse, so they cannot contain arbitrary text.
 STRUCTURE = {"series.trace_type", "series.unit", "stacks.trace", "span_batches.spans", "label_sets.units",
              "label_sets.otel_trace_id", "label_sets.otel_span_id", "trace_contexts.otel_trace_id",
              "trace_contexts.otel_span_id"}
 UNIQUE = {"names.name", "queries.query_id"}
 BEGIN = {"statements.query": "SELECT ", "plan_nodes.detail": "SCAN ", "modules.path": "/"}
-# In JSON, where C1 and what Unicode has need no escape.
+# Columns with JSON, in which C1 and Unicode's characters need no escapes.
 IN_JSON = {"label_sets.labels": "json_object(?1, ?1)",
            "span_notes.note": """iif(is_event, '{"name":' || json_quote(?1) || ',"time_ns":1}', json_quote(?1) || ':1')"""}
-# A report, and the columns of the file whose texts it shows.
+# For each report, the columns of the file whose texts it shows.
 REPORTS = [(["queries", "--runs"], ["queries.query_id", "statements.query"]),
            (["report"], ["statements.query", "names.name"]),
            (["report", "--like", "SELECT"], ["statements.query", "plan_nodes.detail", "plan_nodes.compared"]),
@@ -55,7 +55,7 @@ EXPORTS = [("collapsed", ["names.name"]), ("json", ["names.name", "statements.qu
            ("speedscope", ["names.name"]), ("flamegraph", ["names.name", "statements.query", "label_sets.labels", "processes.script"]),
            ("perfetto", ["span_sites.name", "threads.thread_name", "names.name", "span_notes.note"]),
            ("otlp-traces", ["span_sites.name", "processes.hostname", "span_notes.note"])]
-# After fixed.sql and fixed_traces.sql: what those have no rows of. Of orders there are two plans.
+# Adds rows to tables that fixed.sql and fixed_traces.sql leave empty. The statement on orders has two plans.
 ROWS = """
 UPDATE queries SET exception_code = 517 WHERE id = (SELECT min(id) FROM queries WHERE statement = 1);
 INSERT INTO libraries VALUES (1, '', '');
@@ -79,7 +79,7 @@ INSERT INTO waits_for_locks VALUES (1, 2, 1795000001000000000, 5000000, 17, 1, 1
 
 
 def make_hostile(path):
-    """Each text names its column, so that it can be found in what a report says."""
+    """Makes a file in which each text contains the name of its column, so that a test finds it in reports."""
     test_golden.make(path, "fixed.sql", "fixed_traces.sql")
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(ROWS)
@@ -97,7 +97,7 @@ def make_hostile(path):
 
 
 def hostile_characters(output):
-    """What is in the bytes of an output, which are UTF-8."""
+    """Returns the hostile characters of an output, which is UTF-8."""
     return {character for character in output.decode("utf-8", "surrogateescape") if character not in ALLOWED and
             (ord(character) < 32 or 0x7f <= ord(character) < 0xa0 or "\udc80" <= character <= "\udcff" or
              any(character in evil for evil in HOSTILE if not evil.isascii()))}
@@ -115,9 +115,9 @@ class Texts(Tool):
         return done.returncode, done.stdout, done.stderr
 
     def run_on_terminal(self, *arguments):
-        """What a terminal gets; nobody's pager."""
+        """Returns what a command prints on a terminal. The pager is cat, not the user's."""
         terminal, end = pty.openpty()
-        termios.tcsetwinsize(end, (3, 1000))  # without a size nothing is paged
+        termios.tcsetwinsize(end, (3, 1000))  # the command pages only if the terminal has a size
         output = []
 
         def read():
@@ -139,7 +139,7 @@ class Texts(Tool):
         return b"".join(output).replace(b"\r\n", b"\n")
 
     def check(self, out, columns):
-        """That nothing drives a terminal, and the texts are there."""
+        """Checks that nothing controls the terminal, and that the texts are printed."""
         self.assertEqual(hostile_characters(out), set(), out)
         for column in columns:
             self.assertIn(column, out.decode())
@@ -165,7 +165,7 @@ class Texts(Tool):
                 self.check(self.run_on_terminal(*command), columns)
 
     def test_csv_on_a_terminal(self):
-        """In a file it is exact."""
+        """On a terminal, CSV is escaped; in a pipe it is exact."""
         command = "export", self.trace, "--format", "label-history", "-o"
         self.check(self.run_on_terminal(*command, "-"), ["label_values.key", "label_values.value", "processes.hostname"])
         _, out, _ = self.run_bytes(*command, "-")
@@ -180,7 +180,7 @@ class Texts(Tool):
         self.assertTrue(json.loads(out)[0]["hostname"].startswith("processes.hostname " + EVIL))
 
     def test_completion(self):
-        """On a terminal, too."""
+        """Completion offers no text that could control the terminal."""
         path = os.path.join(self.folder, "completion.trace")
         test_golden.make(path, "fixed.sql")
         with contextlib.closing(sqlite3.connect(path)) as db:
