@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that the host program has locked: SQL can read them, but cannot change any, on any connection and in any
+"""If the host program has locked the settings, SQL can read them but cannot change them, on any connection and in any
 way."""
 
 from library import *

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose queries a session sees: all of the process's, or only its own if the host program decides so, which SQL cannot
-change."""
+"""A session sees all queries of the process, or only its own if the host program decides so. SQL cannot change that."""
 
 from library import *
 

@@ -10,7 +10,7 @@ OTHER_USER = 65534  # nobody
 
 class SetUserId(Case):
     def run_shell(self, mode):
-        """The stock shell, with the extension, by a caller who would like files of it."""
+        """Runs the stock shell with the extension. The caller tries to make it write files."""
         folder = self.path(f"{mode:o}")
         os.mkdir(folder)
         os.chmod(self.directory, 0o755)
@@ -36,7 +36,7 @@ class SetUserId(Case):
         self.assertIn("evil.trace", files)
         self.assertEqual(set(output[2].split()), {"0", f"{folder}/evil.trace"})
         output, files, folder = self.run_shell(0o4755)
-        self.assertEqual(output[:2], ["1", "1"])  # it is sampled, elsewhere
+        self.assertEqual(output[:2], ["1", "1"])  # it is sampled, into another file
         self.assertEqual(files, [])
         self.assertEqual(output[2].split(), ["1"])
         self.assertNotIn(folder, "\n".join(output))

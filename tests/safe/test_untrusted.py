@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger's database file, opened by a program with the extension: its views, triggers, columns, constraints and
-indexes cannot use anything of queryprof's, whatever trusted_schema is. The program's own SQL can."""
+"""A program with the extension opens a stranger's database file. The file's views, triggers, columns, constraints and
+indexes cannot use queryprof's functions and tables, whatever trusted_schema is. The program's own SQL can."""
 
 from library import *
 
-# Calls that work when the program makes them and change or tell something.
+# Calls that work if the program makes them, and that change or return something.
 CALLS = {
     "set_setting": "set_setting('trace_log_path', '/nonexistent/evil')",
     "get_setting": "get_setting('trace_log_path')",
@@ -14,15 +14,15 @@ UNSAFE = "unsafe use of "
 
 
 def functions(db):
-    """With the number of arguments."""
+    """Returns the functions, each with its number of arguments."""
     return set(rows(db, "SELECT name, narg FROM pragma_function_list"))
 
 
-SQLITES = functions(sqlite3.connect(":memory:"))  # now: after connect() each connection has ours, too
+SQLITES = functions(sqlite3.connect(":memory:"))  # before connect(), after which each connection also has queryprof's
 
 
 def our_calls():
-    """Of each function with each number of arguments: from CALLS or else, which works, of NULL."""
+    """Returns a call of each function with each number of arguments: that of CALLS, or one with NULLs, which also works."""
     return [CALLS.get(name) or f"{name}({', '.join(['NULL'] * count)})"
             for name, count in sorted(functions(connect()) - SQLITES)]
 
@@ -33,8 +33,7 @@ def our_tables(db):
 
 class Untrusted(Case):
     def evil(self, *objects):
-        """A file whose schema is these CREATE statements, whatever its maker's SQLite would
-        have said to them."""
+        """Makes a file with these CREATE statements in its schema, even if SQLite would refuse them. Returns its path."""
         path = self.path(f"{len(os.listdir(self.directory))}.db")
         db = sqlite3.connect(path, isolation_level=None)
         db.execute("CREATE TABLE victim (x)")
@@ -50,8 +49,8 @@ class Untrusted(Case):
         return path
 
     def assertUnreached(self, path, sql, also=()):
-        """With the schema `system` and, its name taken, without; trusted and not. The message
-        is one of those that say so, not one of a mistake in the test."""
+        """Tries with the schema `system`, and without it because its name is taken; with a trusted schema and without. The
+        error must be one of the expected ones, not that of a mistake in the test."""
         for taken in (False, True):
             for trusted in (0, 1):
                 db = sqlite3.connect(path, isolation_level=None)
@@ -88,7 +87,7 @@ class Untrusted(Case):
                 "INSERT INTO victim VALUES (1)", ("misuse of aggregate",))
 
     def test_functions_in_tables(self):
-        # A call that SQLite allows in none of these places, in no statement, is refused as such.
+        # If SQLite allows no such call in these places, it reports that.
         refused = ("malformed database schema", "non-deterministic", "misuse of aggregate", "prohibited",
                    "unknown function: flamegraph")
         for call in our_calls():
@@ -101,8 +100,8 @@ class Untrusted(Case):
                                      "INSERT INTO victim VALUES (1)", refused)
 
     def test_functions_in_a_schema_that_was_read_before(self):
-        """SQLite knew none of them then. In a new process, as connections have them from their
-        beginning once the extension is there."""
+        """SQLite read the schema before it knew the functions. Uses a new process, because after the extension is loaded,
+        new connections have the functions from the start."""
         call = CALLS["get_setting"]
         for columns in (f"x, y AS ({call})", f"x CHECK ({call} IS NOT 3)", f"x, y DEFAULT ({call})"):
             path = self.evil(("table", "e", "e", f"CREATE TABLE e ({columns})"))
@@ -119,7 +118,7 @@ except sqlite3.Error as error:
     print(error)""", name, path, attached))
 
     def test_tables(self):
-        # A view or trigger of main reaches no other schema, and in main there are none.
+        # A view or trigger of main cannot name another schema, and main has no such tables.
         refused = ("no such table", "cannot reference objects in database system",
                    "no such module", "malformed database schema")
         for table in our_tables(connect()):
@@ -140,7 +139,7 @@ except sqlite3.Error as error:
                     self.assertUnreached(
                         self.evil(("table", name, name, f"CREATE VIRTUAL TABLE {name} USING {module}")),
                         f"SELECT * FROM main.{name}", ("no such module", "the schema system"))
-        # Its name has an address in it, which a file would have to guess.
+        # The module's name contains an address, which a file would have to guess.
         (session,), = rows(connect(), "SELECT name FROM pragma_module_list WHERE name LIKE 'queryprof_session_%'")
         self.assertUnreached(self.evil(("table", "e", "e", f"CREATE VIRTUAL TABLE e USING {session}")),
                              "SELECT * FROM e", ("makes no tables",))
@@ -158,7 +157,7 @@ except sqlite3.Error as error:
                                  "SELECT * FROM v", refused)
 
     def test_named_system_by_the_program(self):
-        """The file itself attached under the schema's name: its tables are its own."""
+        """The program attaches the file under the name of the schema. The name then means the tables of the file."""
         for table in our_tables(connect()):
             path = self.evil(("table", "e", "e", f"CREATE VIRTUAL TABLE e USING queryprof_{table}"),
                              ("view", "v", "v", "CREATE VIEW v AS SELECT * FROM e"))
@@ -168,8 +167,8 @@ except sqlite3.Error as error:
             self.assertRefused(UNSAFE, db, "SELECT * FROM system.v")
 
     def test_temporary_objects_are_the_programs(self):
-        """No file brings a temp schema along; what the program put there is its own SQL.
-        But through it nothing of the file's is trusted."""
+        """A file cannot contain a temp schema, so temporary objects are the program's own SQL. A view of the file is still not
+        trusted if a temporary view reads it."""
         db = load(sqlite3.connect(self.evil(("view", "v", "v", "CREATE VIEW v AS SELECT get_setting('query_id') AS x")),
                                   isolation_level=None))
         db.execute("CREATE TEMP VIEW own AS SELECT name FROM system.settings WHERE get_setting(name) IS NOT NULL")
