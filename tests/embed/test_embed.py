@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names and lines in the trace file. A stack with known frames is tested from its recording to every format and view,
+"""Names and lines in the trace file. The test follows a stack with known frames from its recording to every format and view,
 while the program exists and after it was removed.
 
 usage: test_embed.py QUERYPROF SOURCE_DIR KNOWN_PROGRAM [unittest arguments]
 environment: EMBED_TEST_NODE and EMBED_TEST_READERS, as tests/export/test_readers.py has
-them; EMBED_TEST_NO_RECORD where this build cannot be preloaded"""
+them; EMBED_TEST_NO_RECORD if this build cannot be preloaded"""
 
 import json
 import os
@@ -39,7 +39,7 @@ MS = 10**6
 START = 1795000000 * 10**9
 FORMATS = ("collapsed", "pprof", "speedscope", "json", "flamegraph")
 
-# A shell's background job has it ignored, and so would have the command.
+# A shell's background job ignores SIGINT, and so would the command.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -59,7 +59,7 @@ def build_id(path):
 
 
 def find_mark(path, number):
-    """The address of the marked instruction, in the file's own numbers."""
+    """Returns the address of the marked instruction in the ELF file."""
     with open(path, "rb") as file:
         offset = file.read().index(b"\x0f\x1f\x80" + struct.pack("<I", number))
     for line in text("readelf", "-lW", path).splitlines():
@@ -87,8 +87,8 @@ HOLE = "known+0x10"
 
 
 def make(path, program, schema=SCHEMA, version=VERSION, identity=None):
-    """Three stacks: the known one (20 ms), one in no function of the program (5 ms), one
-    in code that this very process might have generated (2 ms)."""
+    """Makes a trace file with three stacks: the known one (20 ms), one in no function of the program (5 ms), and one
+    in code that this process might have generated (2 ms)."""
     db = sqlite3.connect(path)
     with open(schema, encoding="utf-8") as file:
         db.executescript(file.read())
@@ -150,7 +150,7 @@ class Known(unittest.TestCase):
 
 
 class Formats(Known):
-    """The stack exactly, whatever the format; the program is gone."""
+    """Every format has exactly this stack after the program was removed."""
 
     def setUp(self):
         super().setUp()
@@ -176,7 +176,7 @@ class Formats(Known):
             profile = Profile(self.export("pprof", *arguments))
             frames, values, _ = profile.samples[0]
             self.assertEqual((frames, values), (expected, [20, 20 * MS]))
-            # One location an address, the innermost line first.
+            # A location for each address, innermost line first.
             self.assertEqual([len(location["line"]) for location in profile.locations.values()][:2],
                              [len(expected) - 1, 1])
             self.assertEqual([mapping["has_inlines"] for mapping in profile.mappings.values()], [not arguments])
@@ -232,7 +232,7 @@ class Formats(Known):
 
 
 class Views(Known):
-    """The views, with nothing but SQLite: Python's, and the shell's."""
+    """Reads the views with SQLite alone: Python's and the shell's."""
 
     def setUp(self):
         super().setUp()
@@ -309,7 +309,7 @@ class Views(Known):
                          f"CPU|74.07|74.07|20.0|20.0|{NAMES[0]}\n")
 
     def test_odd_names(self):
-        """Quotation marks and backslashes stay JSON."""
+        """Quotation marks and backslashes are escaped in JSON."""
         db = sqlite3.connect(self.trace)
         db.execute("UPDATE names SET name = ? WHERE name = ?", ('operator"" _x\\', "known::outer(int)"))
         db.commit()
@@ -345,7 +345,7 @@ class Embedding(Known):
         self.assertEqual(json.loads(rows(self.trace, "SELECT symbols FROM trace_log")[0][0]), OFFSETS)
         self.assertEqual(rows(self.trace, "SELECT function, self_ms FROM top_functions"),
                          [("(known)", 25.0), ("(no module)", 2.0)])
-        # And nothing to embed, which it says.
+        # embed reports that it found no names.
         self.assertRegex(text(QUERYPROF, "embed", self.trace), rf"3 +3 +3 +{self.program}\n")
         self.assertEqual(self.frames(), [])
 
@@ -356,7 +356,7 @@ class Embedding(Known):
         self.assertEqual(len(before), 4)
         output(QUERYPROF, "embed", self.trace)
         self.assertEqual(self.frames(), before)
-        # Only what is new.
+        # embed adds only what is new.
         db = sqlite3.connect(self.trace)
         db.execute("INSERT INTO stacks VALUES (9, 0, 1, ?)", (f"[{BASE + ENTRY_AT - 1},{BASE + ENTRY_AT}]",))
         db.execute("UPDATE frames SET line = 7 WHERE address = ?", (BASE + ENTRY_AT,))
@@ -367,7 +367,7 @@ class Embedding(Known):
         self.assertEqual(rows(self.trace, "SELECT line FROM frames WHERE address = ?", BASE + ENTRY_AT), [(7,)])
 
     def test_a_stack_that_is_none(self):
-        """The others have their names, and the list of what is missing."""
+        """The other stacks get their names, and the list of missing names is right."""
         make(self.trace, self.program)
         db = sqlite3.connect(self.trace)
         db.execute("INSERT INTO stacks VALUES (9, 0, 1, '[1,2')")
@@ -409,7 +409,7 @@ class Embedding(Known):
         self.assertIn("generated 2\n", self.export("collapsed").decode())
         self.assertEqual(rows(self.trace, "SELECT symbols, lines FROM trace_log WHERE stack_id = 3 LIMIT 1"),
                          [('["generated"]', "[null]")])
-        # A stack of two processes, of which one says nothing.
+        # Two processes share a stack; one has no map of its code.
         other = os.path.join(self.folder, "other.trace")
         make(other, self.program)
         db = sqlite3.connect(other)
@@ -451,7 +451,7 @@ class Embedding(Known):
 
     @staticmethod
     def catches_interrupt(pid):
-        """Whether the command catches the signal, as it does while it looks names up."""
+        """Returns whether the command catches SIGINT, as it does while it looks names up."""
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
             caught = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.MULTILINE)[1], 16)
         return caught >> (signal.SIGINT - 1) & 1
@@ -473,7 +473,7 @@ class Embedding(Known):
 
 
 class Versions(Known):
-    """A file of version 1: read as it is where it cannot be written, else brought up."""
+    """A file of version 1: commands read it unchanged, and embed upgrades it."""
 
     def test_read_as_it_is(self):
         make(self.trace, self.program, schema=SCHEMA_1, version=1)
@@ -488,7 +488,7 @@ class Versions(Known):
             self.assertEqual(file.read(), before)
         self.assertRegex(log, r"known +0 *\n")
         self.assertRegex(top, r"\(known\) +25\.0\n")
-        # The same once it is of this version.
+        # A file of this version gives the same output.
         self.trace = os.path.join(self.folder, "new.trace")
         make(self.trace, self.program)
         self.assertEqual((self.export("collapsed"), text(QUERYPROF, "report", self.trace),
@@ -505,7 +505,7 @@ class Versions(Known):
 
 @unittest.skipIf(os.environ.get("EMBED_TEST_NO_RECORD"), "this build cannot be preloaded")
 class Recorded(Known):
-    """The same from a program that ran, and is gone."""
+    """The same with a recorded program that was removed after its run."""
 
     def record(self, *options):
         output(QUERYPROF, "record", "-o", self.trace, "--quiet", "--cpu", "1ms", *options, "--", self.program)
@@ -524,11 +524,11 @@ class Recorded(Known):
         self.assertEqual(lines, [(LINE["middle"],)])
 
     def elsewhere(self, *arguments):
-        """queryprof in a root folder with nothing in it but queryprof, its libraries in a
-        place of their own, and the trace file."""
+        """Runs queryprof in a root folder that contains only queryprof, its libraries in an unusual folder, and the trace
+        file."""
         root = os.path.join(self.folder, "root")
         os.makedirs(os.path.join(root, "x"), exist_ok=True)
-        # Without what it was built with: the library stays outside.
+        # The libraries for recorded programs stay outside.
         for path in [QUERYPROF, *re.findall(r"(/\S+) \(0x", text("ldd", QUERYPROF))]:
             shutil.copy(path, os.path.join(root, "x"))
         shutil.copy(self.trace, os.path.join(root, "app.trace"))

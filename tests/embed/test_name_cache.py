@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The cache of names in the user's folder: cached names are not looked up again, and equal a look-up's result until a
-file that they depend on appears, disappears or changes.
+"""The cache of names in the user's folder: queryprof does not look up cached names again. They equal the result of a look-up
+until a file that they depend on appears, disappears or changes.
 
 usage: as test_embed.py
 
-That the cache is read shows by names that the test puts into it."""
+To show that the cache is read, the test puts other names into it."""
 
 import glob
 import os
@@ -28,14 +28,14 @@ FRAMES = """SELECT address, level, inlined, f.name, y.name, x.name, line FROM fr
 
 
 def settle(*paths):
-    """Waits until the cache takes what is found in these files."""
+    """Waits until these files are old enough for the cache to store names from them."""
     newest = max(os.stat(path).st_ctime for path in paths)
     while time.time() < newest + 3.1:
         time.sleep(0.1)
 
 
 def code_of(path):
-    """Start and end of the code, in the file's own numbers."""
+    """Returns the start and end addresses of the code in the ELF file."""
     for line in known.text("readelf", "-SW", path).splitlines():
         found = re.search(r"\] \.text +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", line)
         if found:
@@ -63,7 +63,7 @@ class Cache(unittest.TestCase):
                                 env={**self.environment, "XDG_CACHE_HOME": home})
 
     def frames(self, program, addresses, cached=True):
-        """The lines of embed about the program's addresses."""
+        """Runs embed, and returns the frames that it stored for these addresses of the program."""
         trace = self.path("app.trace")
         if os.path.exists(trace):
             os.unlink(trace)
@@ -82,13 +82,13 @@ class Cache(unittest.TestCase):
         db.close()
 
     def both(self, program, addresses):
-        """The same, which must be what embed says without the cache."""
+        """Returns the same. embed must store the same frames without the cache."""
         frames = self.frames(program, addresses)
         self.assertEqual(frames, self.frames(program, addresses, cached=False))
         return frames
 
     def forge(self):
-        """Other names in the cache, all that it has."""
+        """Replaces all names in the cache."""
         db = sqlite3.connect(self.file)
         for table, column in ("functions", "name"), ("frames", "function"):
             db.execute(f"UPDATE {table} SET {column} = 'forged'")
@@ -117,7 +117,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(self.names(PROGRAM, addresses), {"forged"})
 
     def test_table_of_a_stripped_library(self):
-        """The whole table comes with the first addresses: names of an archive, and where no name is."""
+        """The first addresses put the whole table into the cache: names from an archive, and places without a name."""
         start, end = code_of(SQLITE)
         self.both(SQLITE, range(start, end, (end - start) // 3))
         more = range(start, end, (end - start) // 2000)
@@ -172,7 +172,7 @@ class Cache(unittest.TestCase):
         self.assertNotIn("forged", self.names(PROGRAM, [known.SMALL_AT]))
 
     def test_beside_the_folder_of_builds(self):
-        """A build makes the folder queryprof, with the rights that the umask leaves: the cache needs no other."""
+        """A build may have made the folder queryprof with other permissions. The cache works next to it."""
         settle(PROGRAM)
         builds = os.path.join(self.home, "queryprof")
         os.makedirs(builds)

@@ -40,7 +40,7 @@ class Symbolize(unittest.TestCase):
             db.close()
 
     def work_until(self, sql):
-        """Until the file says yes; what it said last otherwise."""
+        """Works until the query on the file returns a true value. Returns the last value."""
         deadline = time.monotonic() + 300
         while not (said := self.ask(sql)) and time.monotonic() < deadline:
             self.db.execute(WORK).fetchall()
@@ -50,16 +50,16 @@ class Symbolize(unittest.TestCase):
         self.assertTrue(self.work_until("SELECT count(*) > 20 FROM samples"))
         self.assertEqual(self.db.execute("SELECT value, \"default\" FROM system.settings"
                                          " WHERE name = 'trace_log_symbolize'").fetchone(), (0, 0))
-        self.assertEqual(self.ask("SELECT count(*) FROM frames"), 0)  # it was not requested
+        self.assertEqual(self.ask("SELECT count(*) FROM frames"), 0)  # names were not requested
         self.db.execute("PRAGMA trace_log_symbolize = 1")
         named = "SELECT count(*) > 0 FROM frames JOIN names ON names.id = function WHERE name = 'sqlite3_step'"
         self.assertTrue(self.work_until(named))
-        # Also of stacks that were there before.
+        # Stacks that were stored before get names, too.
         old = ("SELECT EXISTS (SELECT 1 FROM stack_frames WHERE symbol <> ''"
                " AND stack_id = (SELECT min(stack) FROM samples))")
         self.assertTrue(self.work_until(old), self.ask("SELECT group_concat(DISTINCT function) FROM stack_frames"))
         self.assertEqual(self.ask("PRAGMA integrity_check"), "ok")
-        # A child has its own flusher, which goes on with it.
+        # A child has its own flusher, which also stores names.
         self.db.execute(WORK).fetchall()
         cannot = True
         while cannot:
@@ -71,7 +71,7 @@ class Symbolize(unittest.TestCase):
                 error, = self.db.execute("SELECT value FROM system.metrics WHERE metric = 'store_error'").fetchone()
                 os._exit(3 if "forked while" in (error or "") else 0)
             status = os.waitstatus_to_exitcode(os.wait()[1])
-            # A fork waits a second for the flusher, which a slow disk may keep for longer.
+            # fork() waits at most a second for the flusher, which a slow disk may delay longer.
             cannot = status == 3
         self.assertEqual(status, 0)
         self.assertEqual(self.ask("SELECT count(*) FROM processes"), 2)
