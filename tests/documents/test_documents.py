@@ -59,7 +59,7 @@ def blocks(text, language):
 
 
 def quoted(text):
-    """Single names between backquotes; those with arguments lose them."""
+    """Returns the names between backquotes, without arguments."""
     return {name.split("(")[0].strip() for name in re.findall(r"`([^`\n]+)`", text)}
 
 
@@ -95,7 +95,7 @@ class Documents(unittest.TestCase):
     # --- examples ------------------------------------------------------------------
 
     def test_quick_start(self):
-        """README's program, and the commands about it: their headings and what does not depend on the machine."""
+        """Runs README's program and commands. Their headings, and lines without numbers, must be as shown."""
         text = read("README.md")
         self.write("app.py", blocks(text, "python")[0])
         shown = next(block for block in blocks(text, "") if block.startswith("$ "))
@@ -112,7 +112,7 @@ class Documents(unittest.TestCase):
                     continue
                 self.assertTrue(any(each.split()[:len(words)] == words for each in output.splitlines()), (line, output))
         self.assertGreater(len(seen), 2)
-        # What the reader is to find.
+        # The cause that the reader should find.
         self.assertRegex(output, r"SCAN orders .*the whole table.*customer")
 
     def test_commands(self):
@@ -145,7 +145,7 @@ class Documents(unittest.TestCase):
             self.run_command(command)
 
     def run_served(self, command):
-        """It has an address until it is ended."""
+        """The command prints an address, and ends when it is terminated."""
         with subprocess.Popen([os.path.join(BUILD, "queryprof"), *command.split("#")[0].split()[1:]], cwd=self.folder, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True) as serving:
             self.assertTrue(serving.stdout.readline().startswith("http://127.0.0.1:"))
@@ -153,7 +153,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(serving.returncode, 0)
 
     def test_sql(self):
-        """What loads the library is for the shell, what names the connection's own for a connection, the rest for both."""
+        """Examples that load the library run in the shell. The others run on a connection and, unless they need one, on a
+        trace file."""
         db = self.load()
         db.execute("PRAGMA query_profiler_cpu_time_period_ns = '1ms'").fetchall()
         db.execute(WORK).fetchall()
@@ -199,7 +200,7 @@ class Documents(unittest.TestCase):
         self.assertIn("version %s of the format" % version, read("CHANGELOG.md"))
 
     def test_manual(self):
-        """The man page has what --help says of each command, and no other options."""
+        """The man page has the options of every command's --help, and no others."""
         def words(text):
             return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
 
@@ -231,7 +232,7 @@ class Documents(unittest.TestCase):
         settings = dict(self.load().execute('SELECT name, "default" FROM system.settings'))
         rows = re.findall(r"^\| `(\w+)` \| ([^|]*?) ?\|", self.section("Settings"), re.MULTILINE)
         self.assertEqual({name: value(shown) for name, shown in rows}, settings)
-        # The command, another program, has collected the same list.
+        # The linker has collected the same list in the command.
         offered = subprocess.run([os.path.join(BUILD, "queryprof"), "--complete", "3", "record", "--setting", ""],
                                  stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.split()
         self.assertEqual(offered, [name + "=" for name in settings if name != "query_id"])
@@ -267,10 +268,10 @@ class Documents(unittest.TestCase):
                      if re.match(r"(samples_dropped|timers_|store_|unwind_|settings_e)[a-z_]+$", word)}
             self.assertEqual(sorted(named - metrics - {"store_schema"}), [], name)
 
-    # --- what is pointed at --------------------------------------------------------------
+    # --- references ----------------------------------------------------------------------
 
     def test_messages(self):
-        """Of each message in docs/troubleshooting.md, the parts between its placeholders are in one text of the code."""
+        """The code contains each message of docs/troubleshooting.md, except for placeholders."""
         texts = [re.sub(r'"\s*(?:PRI\w+\s*)?"', "", read(os.path.join(folder, name)))
                  for folder, _, names in os.walk(os.path.join(SOURCE, "src")) for name in names if name.endswith((".c", ".h"))]
         document = read("docs/troubleshooting.md")
@@ -308,7 +309,7 @@ class Documents(unittest.TestCase):
         listed = " ".join(parts).split()
         block = next(block for block in blocks(read("src/README.md"), "") if block.startswith("base "))
         shown = re.findall(r"^(\w+) ", block, re.MULTILINE)
-        # The command links export, every library system, each by a rule of its own; the command is no part of them.
+        # Other rules link export into the command and system into the libraries. cmd is the command itself.
         self.assertEqual([room for room in shown if room not in ("export", "system", "cmd")], listed)
         self.assertEqual(sorted(shown), sorted(name for name in os.listdir(os.path.join(SOURCE, "src"))
                                                if os.path.isdir(os.path.join(SOURCE, "src", name))))
