@@ -41,7 +41,7 @@ Section: misc
 
 
 def package_index(packages):
-    """FIRST, then `packages` of one pattern, each depending on the one before."""
+    """Returns FIRST and `packages` packages of one pattern. Each depends on the previous one."""
     stanzas = [FIRST]
     for i in range(packages):
         stanzas.append(

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's loader: the tables hold the index's content, and any input other than Debian's index is refused and leaves
+"""The demo's loader: the tables contain the index's content. The loader refuses input other than Debian's index, and then
+leaves
 no file.
 
     test_load.py SOURCE_DIR

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The SQL files that the demo runs and a person pastes: the queries run in any sqlite3 shell, and the reports show what
-is known about a query.
+"""The SQL files that the demo runs and users paste: the queries run in any sqlite3 shell, and the reports show the profile of a
+query.
 
     test_sql.py SOURCE_DIR LIBRARY
 """
@@ -17,7 +17,7 @@ from package_index import package_index
 LIBRARY = sys.argv.pop(2)
 SOURCE = sys.argv.pop(1)
 
-# All its time is spent in the interpreter's loop, and in LIKE for the second one.
+# The first spends all its time in the interpreter's loop, the second also in LIKE.
 LOOP = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000000) SELECT sum(i % 7) FROM n"
 LIKE = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
         f" SELECT count(*) FROM n WHERE '{'abcdefgh ' * 60}' LIKE '%x%' || i || '%'")
@@ -32,7 +32,7 @@ def run_shell(script, database=":memory:"):
 
 
 def profile(query_id, query, report):
-    """The rows of sql/recipes/`report` for `query`, after another, faster one was run."""
+    """Runs `query` and then a faster one; returns the rows of sql/recipes/`report` for `query`."""
     output = run_shell(f"""
 .load {LIBRARY}
 PRAGMA query_profiler_cpu_time_period_ns = 1000000;
@@ -85,13 +85,13 @@ class Reports(unittest.TestCase):
         self.assertTrue(LOOP.startswith(rows[0]["query"]), rows)
         self.assertGreater(rows[0]["n_cpu"], 0, rows)
         self.assertIn("another", [row["query_id"] for row in rows])
-        # Here it is about the columns; accuracy has tests of its own.
+        # This tests the columns; tests/accuracy tests the values.
         self.assertLess(abs(percent(rows[0]["off"])), 50, rows)
 
 
 class QueryId(unittest.TestCase):
     def test_goes_to_the_statement_it_is_meant_for(self):
-        """And not to what SQLite runs to read the schema of a database just opened."""
+        """The id does not go to a statement by which SQLite reads the schema."""
         with tempfile.TemporaryDirectory() as directory:
             database = os.path.join(directory, "app.db")
             run_shell("CREATE TABLE t(a); INSERT INTO t VALUES (1);", database)
@@ -108,7 +108,7 @@ SELECT query_id, query FROM system.query_log WHERE query_id = 'mine' OR query LI
             self.assertEqual(output.count("mine|"), 1, output)
 
     def test_on_a_connection_opened_later(self):
-        """Which has read no schema yet when the id is set."""
+        """The connection has not read its schema when the id is set."""
         with tempfile.TemporaryDirectory() as directory:
             database = os.path.join(directory, "app.db")
             run_shell("CREATE TABLE t(a); INSERT INTO t VALUES (1);", database)
@@ -137,7 +137,7 @@ class DemoQueries(unittest.TestCase):
                  f"{SOURCE}/sql/demo/schema.sql", database],
                 input=package_index(10_000).encode(), stderr=subprocess.DEVNULL, check=True)
             output = run_shell(f".mode json\n.read {SOURCE}/sql/demo/queries.sql\n", database)
-            # Every stanza of the pattern is "a query tool"; all 10,000 in the same order.
+            # All 10,000 packages of the pattern are "a query tool".
             self.assertIn({"topic": "query", "packages": 10_000},
                           [{"topic": row["topic"], "packages": row["packages"]}
                            for row in json.JSONDecoder().raw_decode(output)[0]])
