@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded, like another profiler: starts two timers in the command's own process before it starts a program,
- * one with setitimer() and one with timer_create().
+ * Preloaded, like another profiler: starts two timers in the command's own process before it starts a
+ * program, one with setitimer() and one with timer_create().
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (strcmp(program_invocation_short_name, "queryprof") != 0)
 		return;
-	signal(SIGALRM, ignore); /* until the command blocks the signal; the program gets the default action */
+	signal(SIGALRM, ignore); /* until the command blocks it; the program gets the default action */
 	setitimer(ITIMER_REAL, &often, NULL);
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0)
 		timer_settime(timer, 0, &as_often, NULL);
