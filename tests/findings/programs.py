@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs for test_findings.py: what is wrong with each is known, or that nothing is.
+"""Small programs for test_findings.py, each with a known fault or none.
 
   programs.py NAME DATABASE    runs one, and prints how long its faulty statement took, in ns by the program's own clock
 
@@ -29,7 +29,7 @@ BY_CUSTOMER = "CREATE INDEX orders_by_customer ON orders(customer_id);"
 
 
 def program(setup, finding=None, text=None, also=None):
-    """finding, text: what is to be found, and a part of the statement that has it; also: what is true of it, too."""
+    """finding, text: the expected finding, and a part of its statement. also: other findings that are true, too."""
     def add(run):
         PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also)
         return run
@@ -41,7 +41,7 @@ def connect(path, **options):
 
 
 def repeat(db, timed, sql, values, seconds=0.3):
-    """The statement with value after value, for so much CPU time in all."""
+    """Runs the statement with one value after the other for this much CPU time, at least three times."""
     end, number = time.process_time() + seconds, 0
     while time.process_time() < end or number < 3:
         timed(lambda: db.execute(sql, values(number)).fetchall())
@@ -88,7 +88,7 @@ scan("expression_date", "SELECT id FROM orders WHERE date(created, 'unixepoch') 
      setup="CREATE TABLE orders(id INTEGER PRIMARY KEY, created INT); INSERT INTO orders " + ROWS % 60000 + "SELECT i, i * 6000 FROM n;",
      finding="expression_scan")
 
-# The index is there, and the comparison has another collation or type. fine_collation and fine_type are the same without the fault.
+# The index exists, but the comparison has another collation or type. fine_collation and fine_type have no fault.
 BY_NAME = "CREATE INDEX customers_by_name ON customers(name);"
 CODES = ("CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT, v INT); INSERT INTO tags " + ROWS % 20000 + "SELECT i, i, i FROM n; CREATE INDEX by_code ON tags(code);"
          "CREATE TABLE items(id INTEGER PRIMARY KEY, number %s); INSERT INTO items " + ROWS % 2000 + "SELECT i, i * 7 FROM n;")
@@ -118,7 +118,7 @@ scan("sort_all", "SELECT id FROM orders WHERE id > ? ORDER BY note", lambda i: (
 scan("sort_group", "SELECT customer_id, sum(total) FROM orders GROUP BY customer_id", nothing, finding="sort")
 scan("sort_distinct", "SELECT DISTINCT note FROM orders", nothing, finding="sort")
 
-# Twins of few rows are fine_correlated and fine_exists.
+# fine_correlated and fine_exists are the same with few rows.
 LATEST = "SELECT id FROM orders AS o WHERE total = (SELECT max(total) FROM orders AS p WHERE p.customer_id = o.customer_id)"
 scan("correlated", LATEST, nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
 scan("correlated_column", "SELECT id, (SELECT sum(total) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c", nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
@@ -308,7 +308,7 @@ def idle_writer_of_another_process(path, timed):
 
 
 def locked(path, timed, rows):
-    """A thread changes rows in one transaction; this one waits for it."""
+    """A thread changes rows in one transaction, and the main thread waits for it."""
     begun = threading.Event()
 
     def hold():
@@ -359,7 +359,7 @@ def busy_snapshot(path, timed):
 def small_cache(path, timed):
     db = connect(path)
     db.execute("PRAGMA cache_size = 3")
-    time.sleep(1)  # a connection that lives for less than a second is not read
+    time.sleep(1)  # queryprof reads no counters of a connection that lives for less than a second
     repeat(db, timed, "SELECT total((SELECT total FROM orders WHERE id = value * 7919 % 60000)) FROM json_each(?)",
            lambda i: ("[" + ",".join(map(str, range(i, i + 300))) + "]",))
 
@@ -411,7 +411,7 @@ def plan_of_a_new_index(path, timed, *more):
 
 @program(MESSAGES, "slower_plan", "SELECT id FROM messages", "sort")
 def plan_without_statistics(path, timed):
-    """SQLite knows nothing of the new index, which finds every row."""
+    """SQLite has no statistics of the new index, which finds every row."""
     plan_of_a_new_index(path, timed)
 
 
@@ -423,7 +423,7 @@ def fine_plan_with_statistics(path, timed):
 @program("CREATE TABLE words(key TEXT UNIQUE COLLATE NOCASE, v INT); INSERT INTO words " + ROWS % 60000 + "SELECT 'p' || i, i FROM n;",
          "expression_scan", "SELECT v FROM words WHERE key LIKE")
 def plans_that_take_turns(path, timed):
-    """The values choose the plan: it has not changed."""
+    """The values decide which plan SQLite uses, so the plan has not changed."""
     db = connect(path)
     for i in range(40):
         db.execute("SELECT v FROM words WHERE key LIKE 'p77%d%%'" % i).fetchall()
@@ -473,7 +473,7 @@ def random_amounts(path, timed, is_read):
         db.execute("SELECT id FROM assets WHERE amount = ?", (i,)).fetchall()
 
 
-# Another program reads the assets.
+# Another program may read the assets.
 @program(ASSETS, "index_writes", "COMMIT", "commit_sync checkpoint")
 def index_that_is_not_read(path, timed):
     random_amounts(path, timed, False)
@@ -501,7 +501,7 @@ def writers(path, timed, timeout):
     timed(lambda: [[thread.start() for thread in threads], [thread.join() for thread in threads]])
 
 
-# That the writers wait for the disk, or for each other, is true, too.
+# The writers also wait for the disk and for each other.
 @program(ORDERS, "no_busy_timeout", "INSERT INTO orders", "commit_sync lock_holder")
 def no_busy_timeout(path, timed):
     writers(path, timed, 0)
@@ -664,7 +664,7 @@ def fine_trigger(path, timed):
     db.execute("COMMIT")
 
 
-@program(INDEXED + "PRAGMA journal_mode = WAL;", also="mutex")  # the allocator's, if a processor is taken from its holder
+@program(INDEXED + "PRAGMA journal_mode = WAL;", also="mutex")  # the allocator's mutex, if its holder loses its processor
 def fine_readers(path, timed):
     def read():
         db = connect(path)

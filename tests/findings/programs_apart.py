@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More programs for test_findings.py, in the form of programs.py. They were written, with what is to be found, by someone
-who had not read the rules, so they show how well the rules do on programs that they were not made for.
+"""More programs for test_findings.py, in the form of programs.py. Someone who had not read the rules wrote them and the
+expected findings. So they show how well the rules work on other programs.
 
   programs_apart.py NAME DATABASE"""
 
@@ -15,7 +15,7 @@ PROGRAMS = {}
 
 
 def program(setup, finding=None, text=None, also=None):
-    """As in programs.py; `also` may be several words."""
+    """As in programs.py. `also` may contain several findings."""
     def add(run):
         PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also)
         return run
@@ -34,7 +34,7 @@ def transaction(db):
     return db
 
 
-# --- a fault each ----------------------------------------------------------------------------------------------------
+# --- programs with a fault -------------------------------------------------------------------------------------------
 
 FORUM = ("CREATE TABLE topics(id INTEGER PRIMARY KEY, slug TEXT UNIQUE); CREATE TABLE members(id INTEGER PRIMARY KEY, nick TEXT);"
          "CREATE TABLE posts(id INTEGER PRIMARY KEY, topic INT, author INT, body TEXT);"
@@ -258,7 +258,7 @@ def fine(name, sql, values=lambda i: (i % 2000,), setup=SHOP):
 
 fine("fine_lookup_table", "SELECT name FROM countries WHERE code = ?", lambda i: ("c%d" % (i % 30 + 1),))
 fine("fine_report", "SELECT count(*), sum(cents), avg(length(extra)), min(at), max(at) FROM sales", nothing)
-# An index on (basket, cents) does save a fifth of its time.
+# An index on (basket, cents) would save a fifth of the time.
 select("fine_small_sort", SHOP, "SELECT id, cents FROM sales WHERE basket = ? ORDER BY cents DESC", lambda i: (i % 2000,), also="sort")
 fine("fine_offset_zero", "SELECT id, cents FROM sales WHERE basket >= ? ORDER BY basket LIMIT 20 OFFSET 0")
 fine("fine_json_index", "SELECT id FROM sales WHERE json_extract(extra, '$.tag') = ?", setup=SHOP + "CREATE INDEX sales_tag ON sales(json_extract(extra, '$.tag'));")
@@ -361,14 +361,14 @@ def fine_requests(path, timed):
         db.execute("SELECT id, cents FROM sales WHERE basket = ?", (i * 31 % 2000,)).fetchall()
 
 
-# --- troubles of developers, as they report them --------------------------------------------------------------------
+# --- problems that developers report --------------------------------------------------------------------------------
 
 CHATS = ("CREATE TABLE chats(id INTEGER PRIMARY KEY, title TEXT); CREATE TABLE messages(id INTEGER PRIMARY KEY, chat_id INT, sent INT);"
          "INSERT INTO chats " + ROWS % 100 + "SELECT i, 'chat ' || i FROM n; INSERT INTO messages " + ROWS % 10000 + "SELECT i, i % 100 + 1, i FROM n;")
-# The subquery reads all messages; an index on the key of chats, which it is compared with, would save nothing.
+# The subquery reads all messages. An index on the key of chats, with which it compares, would save nothing.
 select("scan_newest_of_each", CHATS, "SELECT title, (SELECT max(sent) FROM messages m WHERE m.chat_id = c.id) AS newest FROM chats c",
        nothing, "unindexed_scan", "SELECT title")
-# SQLite knows nothing of the values, and prefers the index on two columns.
+# SQLite has no statistics of the values, and prefers the index on two columns.
 select("search_flags", "CREATE TABLE tickets(id INTEGER PRIMARY KEY, status TEXT, deleted INT, customer INT, title TEXT);"
        "CREATE INDEX tickets_customer ON tickets(customer); CREATE INDEX tickets_status ON tickets(status, deleted);"
        "INSERT INTO tickets " + ROWS % 30000 + "SELECT i, iif(i % 50, 'open', 'shut'), 0, i % 3000, 'title ' || i FROM n;",
@@ -387,7 +387,7 @@ def check_at_start(path, timed):
         db.close()
 
 
-# The program saves between two rows of the cursor, so that time is the time of its transactions.
+# The program writes between two rows of the cursor, so the time between them is that of its transactions.
 @program(SHOP, "commit_sync", "UPDATE sales")
 def commit_while_reading(path, timed):
     db = connect(path)
@@ -399,7 +399,7 @@ def commit_while_reading(path, timed):
 def small_cache_of_short_runs(path, timed):
     db = connect(path)
     db.execute("PRAGMA cache_size = 2")
-    time.sleep(1)  # a connection that lives for less than a second is not read
+    time.sleep(1)  # queryprof reads no counters of a connection that lives for less than a second
     repeat(db, timed, "SELECT extra FROM sales WHERE id = ?", lambda i: (i * 7919 % 40000 + 1,), 0.6)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""queryprof findings on small programs (programs.py), half of them without a fault: how many of the faults it finds, and
-how much of what it says is one.
+"""queryprof findings on small programs (programs.py), half of them without a fault: the share of faults that it finds, and
+the share of its findings that are faults.
 
 usage: test_findings.py QUERYPROF [PROGRAM...]"""
 
@@ -24,19 +24,19 @@ NAMES = {**programs.PROGRAMS, **programs_apart.PROGRAMS}
 WANTED = [name for name in sys.argv[1:] if name in NAMES]
 sys.argv = [argument for argument in sys.argv if argument not in NAMES]
 PRECISION, RECALL = 0.95, 0.9
-# The program's own clock includes Python; a sample has an error, and a busy processor's queue is in the time.
+# Allows for Python's time in the program's own clock, for the error of samples, and for time in a run queue.
 MOST = 1.3
 
 
 class Findings(Recording):
     def setUp(self):
         super().setUp()
-        self.databases = tempfile.mkdtemp(dir=".")  # on a disk, for which transactions wait
+        self.databases = tempfile.mkdtemp(dir=".")  # on a disk, so that transactions wait for it
         self.addCleanup(shutil.rmtree, self.databases, True)
         self.made, self.making = {}, threading.Lock()
 
     def make(self, database, setup):
-        """Many programs begin with the same content: it is made once, and copied."""
+        """Makes the database. Many programs begin with the same content, which is made once and copied."""
         with self.making:
             if setup not in self.made:
                 self.made[setup] = os.path.join(self.databases, "%d.made" % len(self.made))
@@ -46,7 +46,7 @@ class Findings(Recording):
         shutil.copy(self.made[setup], database)
 
     def find(self, program, source, *options):
-        """What is found in a recording of the program, and the time by its own clock, in ms."""
+        """Records the program. Returns the findings, and the time in ms by the program's own clock."""
         database = os.path.join(self.databases, program.name + ".db")
         trace = os.path.join(self.folder, program.name + ".trace")
         self.make(database, program.setup)
@@ -60,14 +60,14 @@ class Findings(Recording):
         return json.loads(found.stdout), int(done.stdout.split()[0]) / 1e6
 
     def test_without_waits(self):
-        """On a quiet machine no wait has a sample, and the file has none of their type."""
+        """Without samples of waits, as on a quiet machine, the file has no samples of that type."""
         found, took = self.find(programs.PROGRAMS["scan_one_column"], programs, "--off-cpu", "0")
         self.assertEqual([one["finding"] for one in found], ["unindexed_scan"])
         self.assertGreater(found[0]["saved_ms"], 0.5 * took)
 
     def uses(self, program, query, cure):
-        """Whether SQLite searches an index of the cure for this statement. True if the cure is not of indexes alone, or the
-        program makes the table."""
+        """Returns whether SQLite searches an index of the cure for this statement. True if the cure is not only indexes, or if
+        the program creates the table."""
         made = re.findall(r'CREATE INDEX "[^;]*;', cure) if cure.startswith(("CREATE INDEX", "if OR")) else []
         database = os.path.join(self.databases, program.name + ".cured")
         if not made:
@@ -84,7 +84,7 @@ class Findings(Recording):
                         db.execute(text)
                 plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, values) if row[3].startswith("SEARCH ")]
                 return any("INDEX " + text.split('"')[1] in line for text in made for line in plan)
-            except sqlite3.ProgrammingError as error:  # its parameters
+            except sqlite3.ProgrammingError as error:  # the statement has parameters
                 values = [None] * int(re.search(r"uses (\d+)", str(error))[1])
             except sqlite3.OperationalError as error:
                 self.assertRegex(str(error), "no such (table|function)|unknown database|syntax error", program.name)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What record and report say of findings: in at most five lines, and record only of a new file with enough samples.
+"""record and report show findings in at most five lines, and record only for a new file with enough samples.
 
     test_shown.py QUERYPROF
 """
@@ -31,7 +31,7 @@ class Shown(unittest.TestCase):
         self.folder = folder.name
 
     def record(self, *words, options=()):
-        # A busy machine may need more than the second that it looks for findings, but not each time.
+        # On a busy machine, the one second in which record looks for findings may be too short, but not every time.
         for _ in range(20):
             done = subprocess.run([QUERYPROF, "record", "-o", "app.trace", "--cpu", "1ms", *options, "--", sys.executable, "-c",
                                    PROGRAM, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300, check=True)
