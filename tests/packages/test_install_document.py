@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs each line of docs/install.md as it is there, its blocks and what its table says to install with, in copies of this system that are
-thrown away: overlayfs in a mount namespace.
+"""Runs each command of docs/install.md unchanged, in its blocks and in its table, in temporary copies of this system:
+overlayfs in a mount namespace.
 
 usage: test_install_document.py BUILD_DIR SOURCE_DIR PACKAGES_DIR [unittest arguments]; exit status 77: this system has no overlays"""
 
@@ -23,7 +23,7 @@ ENVIRONMENT = {
     "PIP_BREAK_SYSTEM_PACKAGES": "1",
 }
 APT = 'Dir::Etc::sourcelist "/dev/null"; Dir::Etc::sourceparts "/dev/null"; APT::Sandbox::User "root";'
-# $0: a folder; $1: what is run; then folders with mounts of their own.
+# $0: a folder; $1: the script; then folders on other file systems.
 IN_COPY = """
 mount -t tmpfs none "$0" && mkdir "$0/upper" "$0/work" "$0/root" || exit 77
 mount -t overlay none -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/root" || exit 77
@@ -32,7 +32,7 @@ shift
 for each; do mkdir -p "$root$each" && mount --rbind "$each" "$root$each" || exit 77; done
 exec chroot "$root" bash -c "$script"
 """
-# The connections of the document's example: this machine's node may have no SQLite.
+# A connection for the document's example, because this machine's node may have no SQLite.
 CONNECTION = "const db = { loadExtension(path) { require('fs').accessSync(path); }, exec: console.log };\n"
 
 
@@ -51,7 +51,7 @@ NOTHING_LEFT = 'echo "left: $(find %s ! -type d -name "*queryprof*" | sort | tr 
 
 
 def in_copy(script, cwd="/var/tmp/work"):
-    """Each line of the script must succeed. Returns what it prints."""
+    """Runs a script in a copy of the system. Each line must succeed. Returns its output."""
     with tempfile.TemporaryDirectory() as folder:
         top = os.stat("/").st_dev
         bound = ["/dev", "/proc", *(path for path in (SOURCE, BUILD, PACKAGES) if os.stat(path).st_dev != top and not path.startswith("/dev/"))]
@@ -70,7 +70,7 @@ class InstallDocument(unittest.TestCase):
         self.assertIn("\nqueryprof " + re.search(r'QUERYPROF_VERSION "(.*)"', read("src/queryprof.h")).group(1) + "\n", out)
 
     def test_all_lines_are_here(self):
-        """A block or a package that is added is run by none of these tests."""
+        """Fails if the document gets a new block or package, because none of these tests would run it."""
         self.assertEqual({heading: len(blocks) for heading, blocks in BLOCKS.items() if blocks},
                          {"Packages": 4, "Load the extension": 4, "Build and install": 1, "Install without root": 1, "Check the installation": 1,
                           "Link it to a program": 1, "Uninstall": 1})
@@ -98,7 +98,7 @@ class InstallDocument(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("apt"), "no apt")
     def test_debian_package(self):
-        """With the ways to load the extension, which is in the loader's path then."""
+        """Installs the package, and loads the extension in all ways, because it is then in the loader's path."""
         (apt,), _, _, _, _ = TABLE
         shell, ruby, php, run_php = BLOCKS["Load the extension"]
         lines = "cd /var/tmp/work\n" + CHECK + shell

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The npm packages in an empty folder, without a network: three commands from nothing to a plan, and require() in a program.
+"""The npm packages in an empty folder, without a network: three commands lead to a plan, and a program uses require().
 
 usage: test_npm.py PACKAGES_DIR RUNTIME... [-- unittest arguments]
-RUNTIME: a node, bun or deno. A node without node:sqlite has its SQLite from QUERYPROF_TEST_NPM, a node_modules folder with better-sqlite3 or
-sqlite3, else only its children are recorded. npm of this machine installs; with bun, bun does."""
+RUNTIME: a node, bun or deno. A node without node:sqlite uses better-sqlite3 or sqlite3 in the node_modules folder
+QUERYPROF_TEST_NPM; otherwise only its children are recorded. This machine's npm installs the packages; for bun, bun does."""
 
 import glob
 import os
@@ -27,7 +27,7 @@ STATEMENTS = ["CREATE TABLE orders(id INTEGER PRIMARY KEY, day INT, note TEXT)",
               " SELECT i % 365, 'the order with number ' || i FROM n", *[COSTLY] * 60]
 ROWS = "3420\n"
 
-# By kind: how a program gets a connection, whose statements have all(); and one that loads extensions.
+# For each kind: code that opens a connection, which can load extensions and whose statements have all().
 OPEN = {
     "node:sqlite": ("const { DatabaseSync } = require('node:sqlite');", "new DatabaseSync(':memory:', { allowExtension: true })"),
     "bun:sqlite": ("const { Database } = require('bun:sqlite');", "new Database(':memory:')"),
@@ -72,7 +72,7 @@ try {
 
 
 class Runtime(unittest.TestCase):
-    """One runtime; its name is the test's."""
+    """The test of one runtime, whose name it has."""
 
     def __init__(self, runtime):
         super().__init__("run_all")
@@ -97,7 +97,7 @@ class Runtime(unittest.TestCase):
             file.write(text)
 
     def kind(self):
-        """The SQLite that a program of this runtime has."""
+        """Returns the kind of SQLite that a program of this runtime has."""
         if self.name == "bun":
             return "bun:sqlite"
         for kind in "node:sqlite", "better-sqlite3", "sqlite3":
