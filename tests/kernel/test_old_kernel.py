@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs other tests as on Linux 4.18: system calls of newer kernels fail for them and for all programs that they start.
 
-usage: test_old_kernel.py OLD_KERNEL BUILD_DIR PATTERN; PATTERN: the names of tests, as of ctest -R"""
+usage: test_old_kernel.py OLD_KERNEL BUILD_DIR PATTERN; PATTERN: names of tests, as for ctest -R"""
 
 import json
 import os
