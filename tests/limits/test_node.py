@@ -22,7 +22,7 @@ db.exec('CREATE TABLE t(a INTEGER PRIMARY KEY, b);'
   + ' INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i, i FROM n');
 """
 
-# What is to hold.
+# Assertions that must hold.
 KEPT = OPEN + """
 const { test } = require('node:test');
 const assert = require('node:assert');

@@ -73,7 +73,8 @@ class Limits(unittest.TestCase):
             self.assertEqual(self.exceeded(work, **limits), found, limits)
 
     def test_what_is_checked(self):
-        """Only the block, only this connection; an error in the block stays; settings and labels are as before."""
+        """Limits apply only to this connection in the block. An error in the block is raised. Settings and labels are
+        restored."""
         queryprof.load(self.db, log_queries_min_query_duration_ns=12345)
         scan = "SELECT count(*) FROM t WHERE b = 5"
         self.db.execute(scan).fetchall()

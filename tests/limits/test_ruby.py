@@ -28,7 +28,7 @@ def open
 end
 """
 
-# What is to hold.
+# Assertions that must hold.
 KEPT = OPEN + """
 class Kept < Minitest::Test
   SCAN = 'SELECT count(*) FROM t WHERE b = 5'
