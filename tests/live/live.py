@@ -7,10 +7,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import output_schema
 from recording import *
 
-# It never ends, has a plan, and names itself.
+# This statement never ends, has a plan, and contains a name.
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), '%s größe' FROM c"
 
-# A thread has the write lock and does something else; another one, or with an argument another process, waits for it.
+# A thread holds the write lock and sleeps. Another thread, or with an argument another process, waits for the lock.
 HOLDER = """
 import sqlite3, sys, threading
 path = sys.argv[1]
@@ -42,7 +42,7 @@ sqlite3.connect(sys.argv[1], isolation_level=None, timeout=3600).execute("INSERT
 
 class Live(Recording):
     def start(self, *command, options=()):
-        """Records the program, and ends it with the test."""
+        """Records the program, and ends it after the test."""
         process = subprocess.Popen(self.arguments(*command, options=options), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         self.addCleanup(process.stderr.close)
@@ -71,7 +71,7 @@ class Live(Recording):
         return seen
 
     def find(self, text, condition=lambda run: True):
-        """The run with this text, once it is like that."""
+        """Waits until a run with this text meets the condition; returns it."""
         def found():
             seen = self.dump()
             runs = [run for run in seen["runs"] if run["query"] == text and condition(run)] if seen else []

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`queryprof dump` shows what runs now: its statement, how long, why it waits, and for whom.
+"""`queryprof dump` shows what runs now: the statement, how long it has run, why it waits, and for whom.
 
 usage: test_dump.py QUERYPROF [NODE]..."""
 
@@ -17,10 +17,11 @@ class Dump(Live):
     def expect_stuck(self, name, *command):
         text = ENDLESS % name
         self.start(*command)
-        # Before, it is prepared.
+        # Until then, the statement is being prepared.
         run = self.find(text, lambda run: run["is_running"] and run["state"] in ("on CPU", "stopped", "waiting for the disk"))
         self.assertEqual((run["wait_cause"], run["is_cut"]), ("", 0), run)
-        # Its clock is the clock: what passed between two looks is between the time from one to the other and the time of both.
+        # dump's times agree with the clock: between two dumps passes at least the time between them, and at most that with
+        # both.
         times = [time.monotonic_ns()]
         earlier = self.find(text)
         times.append(time.monotonic_ns())
@@ -43,7 +44,7 @@ class Dump(Live):
         run = self.expect_stuck("sqlite3", "sqlite3", "-init", "/dev/null", ":memory:", ENDLESS % "sqlite3")
         self.assertEqual(run["program"], "sqlite3")
         self.find(ENDLESS % "sqlite3", lambda run: run["plan_node"])
-        # The newest sample may be at no node.
+        # The newest sample may belong to no node.
         text = self.text_with(r"(?ms)^thread %d sqlite3 of process %d \(sqlite3\): [\d.,]+ m?s, on CPU$"
                               r".*^  plan node  (SCAN|CO-ROUTINE|SETUP|RECURSIVE|MATERIALIZE)" %
                               (run["thread_id"], run["process_id"]))
@@ -71,11 +72,11 @@ class Dump(Live):
         self.skipTest("no node with node:sqlite (tools/static-hosts gets one)")
 
     def test_rows(self):
-        """A cursor that nobody steps."""
+        """The cursor is open, and nobody steps it."""
         text = "SELECT 1 UNION ALL SELECT 2 /* open */"
         self.start(PYTHON, "-c", "import sqlite3, time\ncursor = sqlite3.connect(':memory:').execute(%r)\n"
                    "cursor.fetchone()\nwhile True: time.sleep(1)" % text)
-        run = self.find(text, lambda run: not run["is_running"])  # it was, while it fetched the first row
+        run = self.find(text, lambda run: not run["is_running"])  # it was running while it fetched the first row
         self.assertIsNone(run["wait_ns"])
         self.assertLessEqual(run["outside_ns"], run["elapsed_ns"])
         self.assertRegex(self.ask("dump", self.trace).stdout, r"0 queries inside SQLite, 1 between two rows")
@@ -92,7 +93,7 @@ class Dump(Live):
         self.assertEqual(waits["holder_state"], "sleeping")
         self.assertEqual(holder["database"], waits["database"])
         self.assertGreaterEqual(holder["age_ns"], holder["write_lock_ns"])
-        # The program began it before the other one waited. Each process has its own moment in the dump.
+        # The transaction began before the other one waited. dump reads each process at a slightly different time.
         self.assertGreaterEqual(holder["write_lock_ns"] + seen["took_ns"], waits["wait_ns"])
         self.assertNotEqual(holder["thread_id"], waits["thread_id"])
         text = self.text_with(r"waits [\d.,]+ m?s: lock \(WAL write\)\n")
@@ -101,8 +102,8 @@ class Dump(Live):
                          r"runs \(sleeping\)" % (holder["thread_id"], holder["process_id"]))
 
     def waiting(self, *states):
-        """The run that waits, and all of that dump: in another one it may be between two sleeps of the busy handler. The holder
-        goes to sleep when it has let the other one begin."""
+        """Returns the waiting run and its whole dump, because in another dump the run may be between two sleeps of the busy
+        handler. The holder sleeps after it has let the other one begin."""
         def found():
             begun = time.monotonic_ns()
             seen = self.dump()
@@ -114,8 +115,8 @@ class Dump(Live):
         return wait_until(found, "a dump while it waits")
 
     def text_with(self, pattern):
-        """What dump prints for people, once it matches: a thread that computes is stopped for a moment now and then, and one
-        that waits computes between two sleeps."""
+        """Waits until dump's text matches; returns it. A busy thread sometimes loses its processor, and a waiting one computes
+        between two sleeps."""
         def found():
             self.seen = self.ask("dump", self.trace).stdout
             return re.search(pattern, self.seen) and self.seen
@@ -145,7 +146,7 @@ class Dump(Live):
         db.close()
 
     def test_reader(self):
-        """The oldest reader of a WAL."""
+        """dump shows the oldest reader of a WAL."""
         path = os.path.join(self.folder, "app.db")
         self.start(PYTHON, "-c", """
 import sqlite3, sys, time
@@ -176,14 +177,14 @@ while True: time.sleep(1)""", path)
         self.addCleanup(attached.stderr.close)
         self.addCleanup(attached.wait)
         self.addCleanup(attached.terminate)
-        # From its start on, so dump() stops threads while attach wants to.
+        # dump() runs from the start of attach, so both stop threads at the same time.
         wait_until(lambda: attached.poll() is not None or (self.dump(program.pid) or {"processes": 0})["processes"], "the process")
         self.assertIsNone(attached.poll(), attached.returncode and attached.stderr.read())
         self.file("go", "")
         self.assertEqual(self.find(text)["process_id"], program.pid)
 
     def test_nothing_to_see(self):
-        """Each with what to do."""
+        """Each message contains what to do."""
         def refused(target, command="dump"):
             done = self.ask(command, target)
             self.assertEqual((done.returncode, done.stdout), (1, ""))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that `queryprof dump` and `top` read belongs to a stranger: it may have any content, and change while it
-is read.
+"""The memory that `queryprof dump` and `top` read belongs to a stranger: it may have any content, and change while they
+read it.
 
 This process is the stranger: it has the name, the descriptors and the memory of a command that records itself.
 
@@ -26,7 +26,7 @@ ROUNDS = 12
 
 class Garbage(Live):
     def memory_of(self, recorder):
-        """What a program has in its memory that has a run, a waiting one and a transaction."""
+        """Returns the shared memory of a program that has a run, a waiting run and a transaction."""
         folder = "/proc/%d/fd" % recorder.pid
         path, = [os.path.join(folder, name) for name in os.listdir(folder)
                  if os.readlink(os.path.join(folder, name)).startswith("/memfd:queryprof")]
@@ -41,7 +41,7 @@ class Garbage(Live):
         self.original = self.memory_of(recorder)
         self.end(recorder)
         recorder.wait()
-        # Another file than the one of the recording, whose end may still be written.
+        # Uses another file, because the end of the recording may still be written to the first one.
         self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1")
         with open(GET_NAME, encoding="ascii") as file:
             name = file.read()
@@ -69,7 +69,7 @@ class Garbage(Live):
         return mmap.mmap(descriptor, size)
 
     def write(self, at, data):
-        """Pages of zeros stay holes."""
+        """Writes into the memory. Pages of zeros stay holes."""
         for start in range(0, len(data), 4096):
             page = data[start:start + 4096]
             if page.count(0) != len(page):
@@ -89,7 +89,7 @@ class Garbage(Live):
             self.memory[at:end] = value[:end - at]
 
     def parts(self):
-        """The pages that have something, without the version of the layout."""
+        """Returns the parts of the memory with content, without the version of the layout."""
         return [at for at in range(4096, len(self.original) - 4096, 4096)
                 if self.original[at:at + 4096].count(0) != 4096]
 
@@ -107,7 +107,7 @@ class Garbage(Live):
         return seen
 
     def test_it_is_believed_first(self):
-        """Else the others say nothing."""
+        """dump accepts the unchanged memory; otherwise the other tests would prove nothing."""
         found = json.loads(self.expect_sane().stdout)
         self.assertIn("INSERT INTO t VALUES (2) /* waits */", [run["query"] for run in found["runs"]])
         self.assertIn("BEGIN IMMEDIATE /* holds */", [one["first_query"] for one in found["transactions"]])
@@ -137,7 +137,7 @@ class Garbage(Live):
             thread.join()
 
     def test_front(self):
-        """Sizes and the version."""
+        """Changes words of the header: sizes and the version."""
         for at in self.random.sample(range(0, 1024, 8), ROUNDS):
             self.memory[at:at + 8] = self.random.choice(WORDS).to_bytes(8, "little")
             seen = self.ask("dump", self.trace, "--format", "json")
@@ -145,7 +145,7 @@ class Garbage(Live):
             self.memory[at:at + 8] = self.original[at:at + 8]
 
     def test_other_memory(self):
-        """Of another version, or that its owner can make smaller."""
+        """dump does not read memory of another version, or memory that its owner can make smaller."""
         self.memory[0:16] = b"0123456789abcde\0"
         seen = self.expect_sane()
         self.assertEqual(json.loads(seen.stdout)["unread"], 1)

@@ -24,12 +24,12 @@ TEXT = ENDLESS % "top"
 
 
 class Terminal:
-    """Runs the command in one, and knows the lines that it shows."""
+    """Runs the command in a terminal, and keeps the lines that it shows."""
     def __init__(self, rows, columns, *arguments):
         self.master, self.slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.slave)
-        self.before[3] |= termios.NOFLSH  # the kernel sends ^C's signal, and then flushes what its receiver has printed
+        self.before[3] |= termios.NOFLSH  # otherwise the kernel discards pending output after ^C's signal
         termios.tcsetattr(self.slave, termios.TCSANOW, self.before)
         self.seen = b""
         self.lines = []
@@ -55,7 +55,7 @@ class Terminal:
                 break
         frames = self.seen.rpartition(LEAVE)[0] if self.seen.endswith(LEAVE) else self.seen
         frames = frames.split(b"\x1b[H")
-        # The last frame may still be on its way.
+        # The last frame may be incomplete.
         whole = [frame for frame in frames[1:] if frame.count(b"\r\n") == self.rows - 1 and frame.endswith(b"\x1b[K")]
         if whole:
             self.frame = whole[-1]
@@ -76,7 +76,7 @@ class Terminal:
         os.write(self.master, keys)
 
     def end(self):
-        """Its exit status, once it has ended; the terminal is as before."""
+        """Waits for the end. Returns the exit status, the errors, and whether the terminal was restored."""
         def has_ended():
             self.read()
             return self.process.poll() is not None
@@ -87,7 +87,7 @@ class Terminal:
         return self.process.returncode, error, after == self.before and self.seen.count(ENTER) == self.seen.count(LEAVE)
 
     def left(self):
-        """What is written comes later, if the kernel's thread that brings it has no processor."""
+        """Waits for the last output, which arrives later if the kernel's thread for it has no processor."""
         def has_left():
             self.read()
             return self.seen.rstrip().endswith(LEAVE)
@@ -170,7 +170,7 @@ class Top(Live):
         self.expect_end(terminal)
 
     def test_broken_input(self):
-        """No key, and no end."""
+        """Incomplete sequences and invalid bytes are no keys, and do not end top."""
         terminal = self.terminal()
         terminal.wait_for(lambda text: "WITH" in text, "a run")
         source = random.Random(45)
@@ -202,10 +202,10 @@ class Top(Live):
         self.expect_end(terminal)
 
     def test_stop(self):
-        """^Z gives the terminal back, and fg takes it again."""
+        """^Z restores the terminal, and fg shows the screen again."""
         terminal = self.terminal()
         terminal.wait_for(lambda text: "WITH" in text, "a run")
-        # As a shell has it, its process group has a parent in the session: the kernel stops no orphaned one by SIGTSTP.
+        # As in a shell, the parent is in the same session, because SIGTSTP does not stop an orphaned process group.
         terminal.process.send_signal(signal.SIGTSTP)
         wait_until(lambda: state(terminal.process.pid) == "T", "its stop")
         terminal.left()
@@ -226,9 +226,9 @@ class Top(Live):
         self.expect_end(terminal)
 
     def test_text(self):
-        """What is no terminal gets it once."""
+        """If the output is not a terminal, top prints once."""
         for arguments in (), ("--once",):
-            # A thread that computes waits for the disk at times.
+            # A busy thread sometimes waits for the disk.
             text = self.top_with(r"\Aapp\.trace: 1 process, 1 in SQLite, 0 between rows, 0 transactions\n"
                                  r" elapsed  thread     doing +statement\n +[\d.,]+ m?s  \d+ +on CPU +WITH RECURSIVE.*\n",
                                  r"(?m)^ +wall +cpu +lock +runs  last 10 s, by wall\n"
@@ -236,7 +236,7 @@ class Top(Live):
             self.assertNotIn("\x1b", text)
 
     def top_with(self, *patterns, arguments=()):
-        """Its text, once it has all of them."""
+        """Waits until top's text matches all patterns; returns it."""
         def found():
             done = self.ask("top", self.trace, *arguments)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -253,7 +253,7 @@ class Top(Live):
         self.trace = os.path.join(self.folder, "other.trace")
         self.start(PYTHON, self.file("holder.py", HOLDER), path)
         self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
-        # Between two sleeps the one that waits computes.
+        # The waiting thread computes between two sleeps.
         self.top_with(r"(?m)^ +[\d.,]+ m?s  \d+ +waits [\d.,]+ m?s: lock \(WAL write\) +INSERT INTO t VALUES \(2\)",
                       r"(?m)^ +holder: thread \d+ .* began with BEGIN IMMEDIATE /\* holds \*/; none of its statements runs",
                       r"(?m)^ +[\d.,]+ m?s  \d+ +writes +app\.db \(WAL \d+\.\d MB\): BEGIN IMMEDIATE")

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`queryprof dump` names the running query of processes that are not recorded.
 
-usage: test_unrecorded.py QUERYPROF STUCK WAITS [STATIC]: a host whose threads are inside queries; one that prints system calls
-that were interrupted; the first one with SQLite inside."""
+usage: test_unrecorded.py QUERYPROF STUCK WAITS [STATIC]
+STUCK: a host whose threads are inside queries. WAITS: a host that prints interrupted system calls. STATIC: STUCK with SQLite
+inside."""
 
 import random
 import sys
@@ -17,10 +18,10 @@ STATIC = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exist
 SEED = random.randrange(1 << 32)
 LOOKS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", 30))
 
-# As tests/live/stuck.c has it.
+# The statement of tests/live/stuck.c.
 LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x), '%s' FROM c"
 
-# Prints a line for each answer that is wrong, and at the end how it went.
+# Prints at the end whether all results were right.
 ALLOCATES = """
 import os, sqlite3, sys, threading
 stop = sys.argv[1]
@@ -45,7 +46,7 @@ for thread in threads:
     thread.join()
 print("wrong" if wrong else "right")
 """
-# What it may be in.
+# The statements that the program may be executing.
 QUERIES = (r"SELECT count\(\*\), \d+ FROM \(VALUES \(1\), \(2\), \(3\)\)|"
            r"WITH RECURSIVE c\(x\) AS \(SELECT 1 UNION ALL SELECT x \+ 1 FROM c WHERE x < 5000\) SELECT sum\(x\) FROM c")
 
@@ -64,14 +65,14 @@ class Unrecorded(Live):
         return host
 
     def look(self, host, condition):
-        """What dump shows, once it is like that."""
+        """Waits until dump's output meets the condition; returns it."""
         def found():
             seen = self.dump(host.pid)
             return seen if seen and condition(seen) else None
         return wait_until(found, "it is not like that")
 
     def queries(self, host, expected):
-        """The statements, once they are these."""
+        """Waits until dump shows these statements; returns its output."""
         def found():
             seen = self.dump(host.pid)
             return seen if seen and sorted(str(run["query"]) for run in seen["runs"]) == sorted(expected) else None
@@ -88,7 +89,7 @@ class Unrecorded(Live):
         return seen
 
     def test_c(self):
-        """Prepared statements that do not run are not named."""
+        """dump does not show prepared statements that do not run."""
         host = self.ready(STUCK, "long")
         run, = self.expect_stuck(host, LONG % "long")["runs"]
         self.assertRegex(run["stack"], r"\nsqlite3_step\nmain\n")
@@ -132,7 +133,7 @@ class Unrecorded(Live):
         self.assertTrue(inner["stack"].endswith(outer["stack"]))
 
     def test_no_step(self):
-        """A thread that prepares executes nothing."""
+        """A thread that prepares a statement executes none."""
         host = self.ready(STUCK, "prepares")
         seen = self.look(host, lambda seen: any(run["function"] != "sqlite3_step" for run in seen["runs"]))
         self.assertEqual([run["query"] for run in seen["runs"]], [None])
@@ -150,7 +151,7 @@ class Unrecorded(Live):
                          ("INSERT INTO t VALUES (2) /* waits */", "sleeping", holder, "python3"), seen)
         self.assertIn((path, lock, holder), [(row["database"], row["lock"], row["process_id"]) for row in seen["databases"]])
         self.assertEqual({row["is_wal"] for row in seen["databases"]}, {int(lock == "WAL write")})
-        # Between two sleeps the thread is on the CPU for a moment.
+        # The thread is on the CPU for a moment between two sleeps.
         text = wait_until(lambda: [text for text in [" ".join(self.ask("dump", str(host.pid)).stdout.split())] if "waits: lock" in text],
                           "a dump while it waits")[0]
         self.assertIn("holder process %d (python3), which has %s of %s" % (holder, lock, path), text)
@@ -224,7 +225,7 @@ class Unrecorded(Live):
         self.assertEqual((host.communicate(timeout=300)[0], host.returncode), ("right\n", 0), "seed %d" % SEED)
 
     def test_refused(self):
-        """With what to do, and what can be said without a look at its threads."""
+        """dump prints why it cannot stop the threads, and what to do."""
         path = os.path.join(os.path.realpath(self.folder), "app.db")
         db = sqlite3.connect(path, isolation_level=None)
         db.execute("CREATE TABLE t (x)")
