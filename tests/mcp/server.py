@@ -19,7 +19,7 @@ UPDATE statement_counters SET normalized_query_hash = %d WHERE normalized_query_
 """ % (STATEMENT, STATEMENT)
 
 
-# What the statement ran on: an index on total finds its rows.
+# The database on which the statement ran. An index on total would find its rows.
 DATABASE = """
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, total INTEGER, note TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50000)
@@ -28,7 +28,7 @@ INSERT INTO orders SELECT i, i % 1000, CASE i % 500 WHEN 0 THEN 25 ELSE i % 20 E
 
 
 def make_database(path, trace):
-    """The database, on which the statement of the trace file ran."""
+    """Makes the database on which the statement of the trace file ran."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript(DATABASE)
     with contextlib.closing(sqlite3.connect(trace)) as db:
@@ -53,7 +53,7 @@ def request(number, method, **parameters):
 
 
 class Server:
-    """One process. ask(): the response to a message, or to bytes of a line."""
+    """A process of the server. ask() returns the response to a message, or to a line of bytes."""
     def __init__(self, *folders, variables=None):
         self.process = subprocess.Popen([QUERYPROF, "mcp", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(**(variables or {})))
         self.number = 0
@@ -71,7 +71,7 @@ class Server:
         return self.read()
 
     def call(self, tool, **arguments):
-        """(text, whether it is an error)"""
+        """Calls a tool. Returns the text, and whether it is an error."""
         self.number += 1
         result = self.ask(request(self.number, "tools/call", name=tool, arguments=arguments))["result"]
         return result["content"][0]["text"], result["isError"]

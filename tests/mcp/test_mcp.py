@@ -44,10 +44,10 @@ class Mcp(Tool):
         self.server = Server(self.served)
         self.addCleanup(self.server.close)
 
-    # --- what it is for
+    # --- the usual work
 
     def test_conversation(self):
-        """From nothing to the missing index in at most six calls; then it is proven on a copy of the database."""
+        """An agent finds the missing index in at most six calls, and proves it on a copy of the database."""
         lines, calls, index = [], 0, None
         for message in (
                 request(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "agent", "version": "1"}),
@@ -69,7 +69,7 @@ class Mcp(Tool):
             if content:
                 text = content[0].pop("text")
                 self.assertLess(len(text), 2000)
-                if message["id"] == 11:  # measured
+                if message["id"] == 11:  # its answer contains measured times
                     text = re.sub(" {2,}", "  ", re.sub(r"[0-9.]+ (us|ms|MB)|± [0-9.]+( %)?|\b[0-9]+\.[0-9]+\b", "N", text))
                 index = index or ("CREATE INDEX" in text and calls)
             lines.append("< " + json.dumps(answer))
@@ -94,7 +94,7 @@ class Mcp(Tool):
         self.assertEqual(self.server.ask(request(1, "tools/list", _meta=META))["result"]["resultType"], "complete")
 
     def test_answers_are_short(self):
-        """Whatever is asked for: the answer says so if it was cut."""
+        """Every answer has a limit, and contains a note if it was cut."""
         text, is_error = self.server.call("sql", sql="SELECT printf('%.900c', 'ä') AS a, value FROM json_each('[1, 2, 3, 4, 5, 6]')")
         self.assertFalse(is_error, text)
         self.assertLess(len(text), 2000)
@@ -156,7 +156,7 @@ class Mcp(Tool):
             self.assertIn(said, text)
 
     def test_end(self):
-        """Without a line's end before the end of the input, and with a client that does not read."""
+        """The input may end without a line end. A missing folder is an error."""
         done = subprocess.run([QUERYPROF, "mcp", self.served], input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', capture_output=True, check=False)
         self.assertEqual((done.returncode, json.loads(done.stdout)["id"], done.stderr), (0, 1, b""))
         code, out, err = run("mcp", os.path.join(self.folder, "nowhere"))
@@ -166,7 +166,7 @@ class Mcp(Tool):
     # --- files
 
     def test_paths(self):
-        """Only trace files of this user in the folder and below it."""
+        """The server reads only trace files of this user in the folder or below it."""
         def at(*names):
             return os.path.join(self.served, *names)
 
@@ -223,7 +223,7 @@ class Mcp(Tool):
     # --- databases
 
     def call_whole(self, tool, **arguments):
-        """With an answer that is a measurement; a busy machine may need more time than there is."""
+        """Calls a tool that measures. Tries again, because a busy machine may need more time than the limit."""
         for _ in range(5):
             text, is_error = self.server.call(tool, **arguments)
             self.assertLess(len(text), 2000)
@@ -241,7 +241,7 @@ class Mcp(Tool):
         for _ in range(5):
             text, is_error = server.call("advise", database="app.db", limit=1)
             self.assertFalse(is_error, text)
-            if "none saves" not in text:  # because other processes had most of the time of its measurements
+            if "none saves" not in text:  # other processes used most of the time of the measurements
                 break
         self.assertIn('CREATE INDEX "orders_total" ON "orders"("total"); -- ', text)
         self.assertIn(ID[:8], text)
@@ -269,7 +269,7 @@ class Mcp(Tool):
         self.assertIn("PRAGMA cache_size=-65536", text)
 
     def test_databases(self):
-        """Only databases of this user in the folder and below it, and statements that stay in the copy."""
+        """The server accepts only databases of this user in the folder or below it, and statements that stay in the copy."""
         def at(*names):
             return os.path.join(self.served, *names)
 
@@ -309,7 +309,7 @@ class Mcp(Tool):
         self.assertIn("limit is 0", text)
 
     def test_endless(self):
-        """A statement that never ends is ended."""
+        """The server ends a statement that never ends."""
         text, is_error = self.server.call("analyze", database="app.db",
                                           sql="WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c")
         self.assertTrue(is_error)
