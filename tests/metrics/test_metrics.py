@@ -39,7 +39,7 @@ os._exit(0)
 
 
 def parse(text):
-    """{(name, labels): value}, after a look at the rules."""
+    """Checks the format's rules, and returns {(name, labels): value}."""
     assert text.endswith("# EOF\n") and text.count("# EOF") == 1, text[-100:]
     found, families, family = {}, {}, None
     for line in text.splitlines()[:-1]:
@@ -89,7 +89,7 @@ class Metrics(Tool):
             self.assertEqual(sum(value for (key, _), value in limited.items() if key == name), sum(value for (key, _), value in found.items() if key == name))
 
     def test_wal(self):
-        """A connection that reads keeps a checkpoint from copying all, and stays: nothing is truncated at the end."""
+        """A reader keeps a checkpoint from copying all frames. It stays open, so the WAL is not truncated at the end."""
         path, trace = os.path.join(self.folder, 'a "b.db'), os.path.join(self.folder, "wal.trace")
         subprocess.run([QUERYPROF, "record", "--quiet", "--new", "--setting", "log_queries_min_query_duration_ns=0", "-o", trace, "--", "/usr/bin/python3", "-c",
                         WAL, path], check=True, timeout=300)
@@ -97,7 +97,7 @@ class Metrics(Tool):
         label = ("database", path.replace('"', '\\"'))
         self.assertEqual(found["queryprof_wal_bytes", (label,)], os.stat(path + "-wal").st_size)
         frames = (os.stat(path + "-wal").st_size - 32) / (4096 + 24)
-        # The two of CREATE TABLE are overwritten after their checkpoint.
+        # The two frames of CREATE TABLE were overwritten after their checkpoint.
         self.assertEqual(found["queryprof_logged_wal_frames", (label,)], 2 + frames)
         passes = dict(sqlite3.connect(trace).execute("SELECT stopped_by <> '', count(*) FROM checkpoints GROUP BY 1"))
         self.assertEqual(passes[1], 1)
@@ -107,7 +107,7 @@ class Metrics(Tool):
             self.assertGreater(found["queryprof_logged_checkpoint_seconds", labels], 0)
 
     def test_process(self):
-        """By the process that is recorded, while it runs; the file's counters may be a second behind it."""
+        """`metrics PID` prints the counters of a recorded process while it runs. They may be a second old."""
         trace = os.path.join(self.folder, "process.trace")
         program = ("import os, sqlite3, sys\ndb = sqlite3.connect(':memory:')\nfor i in range(7):\n    db.execute('SELECT 77 + ?', (i,)).fetchall()\n"
                    "print(os.getpid(), flush=True)\nsys.stdin.read()\n")
@@ -128,7 +128,7 @@ class Metrics(Tool):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
 
     def test_texts(self):
-        """Quotes, backslashes, line feeds, and bytes that are not UTF-8."""
+        """Quotes, backslashes, line feeds and invalid UTF-8 are escaped."""
         path = os.path.join(self.folder, "texts.trace")
         shutil.copy(self.trace, path)
         with sqlite3.connect(path) as db:

@@ -17,7 +17,7 @@ import trace_file
 from tool import *
 
 FIXED = "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_traces.sql", "fixed_pages.sql"
-# The definition in the schema, and command lines; FILE is a trace file.
+# For each definition of the schema: command lines, in which FILE is a trace file.
 OUTPUTS = {
     "findings": (("findings", "FILE"),),
     "statements": (("queries", "FILE"), ("queries", "FILE", "--by", "cpu")),
@@ -37,7 +37,7 @@ OUTPUTS = {
     "sql": (("sql", "FILE", "SELECT 1 AS a, 'b' AS b, NULL AS c, 1.5 AS d"),),
 }
 EMPTY = "regressed"  # needs a plan that changed
-# Of a living process, of a database: tests/live and tests/advise check each output that they read.
+# These need a running process or a database; tests/live and tests/advise check each output that they read.
 ELSEWHERE = {"dump": {"dump", "dump_unrecorded"}, "advise": {"advise"}, "analyze": {"analyze", "compared"}}
 
 
@@ -69,7 +69,7 @@ class Schema(Tool):
                 self.assertTrue(rows or name == EMPTY, words)
 
     def test_wrong_outputs(self):
-        """The schema refuses a member more, a member less, and another type."""
+        """The schema refuses an additional member, a missing member, and another type."""
         row, = self.rows(("findings", "FILE", "--limit", "1"))
         self.assertFalse(output_schema.errors("findings", [row]))
         self.assertTrue(output_schema.errors("findings", [dict(row, more=1)]))
@@ -77,7 +77,7 @@ class Schema(Tool):
         self.assertTrue(output_schema.errors("findings", [{name: row[name] for name in row if name != "cure"}]))
 
     def test_every_command(self):
-        """Each command with --format json is in a list, and each definition of the schema, too."""
+        """The lists contain each command with --format json, and each definition of the schema."""
         names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", self.output("--help"), re.MULTILINE)
         with_json = {name for name in names if name != "export" and re.search(r"--format FORMAT +[^-]*\bjson\b", self.output(name, "--help"))}
         self.assertEqual(with_json - set(ELSEWHERE), {words[0] for commands in OUTPUTS.values() for words in commands})
