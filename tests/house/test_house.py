@@ -3,17 +3,17 @@
 """The order of the house, read from the sources of src/:
 
 - a room includes only rooms before it (ROOMS), so no circle of files crosses rooms;
-- what a recorded program loads has the rooms up to `recorder` in it, and nothing of those after (NOT_RECORDED);
-- the rooms up to `hook` name nothing of SQLite (WITHOUT_SQLITE);
-- what waits, or takes the loader's lock, is called only where the list of waits has it (WAITS_IN);
+- a recorded program loads the rooms up to `recorder` and none of the later ones (NOT_RECORDED);
+- the rooms up to `hook` contain no name of SQLite (WITHOUT_SQLITE);
+- functions that wait, or take the loader's lock, are called only in the files of the list (WAITS_IN);
 - a header's functions are defined in the .c, .inc or .S of the same base name, or in one for each
   processor (x.h, x_aarch64.c);
-- a source file that a comment names is there, at the end of some path of src/ or tests/.
+- a source file that a comment names exists in src/ or tests/.
 
-What is a matter of judgement is printed for the reader and fails nothing: the lines of each room; the sources that
-link into the signal handler, from the build; files of more than 600 lines, the .inc files that they include counted;
-files that include each other in a circle (a file is a base name: x.c and x.h); folders of a room that include each other;
-the files that name a column of trace_log, in which a new one goes.
+The test also prints figures for the reader to judge: the lines of each room; the sources that are linked into the signal
+handler, from the build; files of more than 600 lines, with the .inc files that they include; files that include each other
+in a circle (a file is a base name: x.c and x.h); folders of a room that include each other; and the files that name a
+column of trace_log, which a new column has to be added to.
 
 usage: test_house.py SOURCE_DIR [BUILD_DIR RECORDER PRELOAD HANDLER_OBJECT...]"""
 
@@ -35,11 +35,12 @@ NOT_RECORDED = "symbol", "store", "frames", "sql", "export", "cmd"
 LINES = 600
 PROCESSORS = "", "_aarch64", "_x86_64"
 
-# Not code of the library: what all may include.
+# Headers that all rooms may include.
 OUTSIDE = {"queryprof"}
 
-# What waits, for the loader's lock, too, and whose clock the host may have replaced: only where each wait has a limit and
-# stands in the list of waits (base/bounded_wait.h), and where the host's own calls are handed on.
+# Functions that wait, also for the loader's lock, and functions of clocks that the host may have replaced. Only files in
+# which each wait has a limit and is in the list of waits (base/bounded_wait.h) may call them, and files that pass the host's
+# own calls on.
 WAITING = re.compile(r"\b(futex_wait|nanosleep|clock_nanosleep|usleep|sleep|pause|sched_yield|clock_gettime|gettimeofday|time"
                      r"|pthread_(?:cond|mutex|rwlock|barrier|spin)_\w+|pthread_once|pthread_join|call_once|sem_\w+|select|pselect"
                      r"|poll|ppoll|epoll_p?wait|waitpid|wait4|sigwait\w*|sigsuspend|dl_iterate_phdr)\s*\("
@@ -47,17 +48,17 @@ WAITING = re.compile(r"\b(futex_wait|nanosleep|clock_nanosleep|usleep|sleep|paus
 WAITS_IN = {
     "base/futex.h": {"futex_wait", "futex"},
     "base/bounded_wait.c": {"futex_wait", "sched_yield"},
-    "base/lock.c": {"futex_wait"},  # a mutex's holder, and what is done once, by another thread
-    "base/loader.c": {"dl_iterate_phdr"},  # a forked child finds that lock taken
-    "sqlite/static/freeze.c": {"wait4"},  # a child that has ended, or without waiting
+    "base/lock.c": {"futex_wait"},  # waits for a mutex's holder, and for another thread's one-time work
+    "base/loader.c": {"dl_iterate_phdr"},  # a forked child may find the lock taken
+    "sqlite/static/freeze.c": {"wait4"},  # the child has ended, or it does not wait
 }
 HOSTS_CALLS = {"hook/calls.c", "hook/signals.c", "hook/waits.c"}
-LIBC_IN = "system"  # the room that has libc's functions
+LIBC_IN = "system"  # the room with queryprof's versions of libc functions
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 # A comment, a string or a character, whichever begins first.
 TOKEN = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
-# A file that a comment names, but not a line of one that stands for any (file.c:12) nor a system's header (<x.h>).
+# A file that a comment names, but not an example with a line (file.c:12) and not a system header (<x.h>).
 NAMED_FILE = re.compile(r"(?<![\w./<-])([\w-]+/)*[\w-]+\.[chS]\b(?!:\d)")
 SYSTEM_HEADER = re.compile(r"#\s*include\s+<([^>]+)>")
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -80,12 +81,12 @@ def base(path):
 
 
 def code_of(text, string='""'):
-    """Without comments, and with `string` for each string; None: strings stay."""
+    """Returns the code without comments. Replaces each string by `string`, unless it is None."""
     return TOKEN.sub(lambda found: " " if found[1] else found[0] if string is None else string, text)
 
 
 def room(path):
-    """Its folder in src/, or a folder of that which is a room itself, as all of the command's are."""
+    """Returns the file's room: its folder in src/, or a folder below that which is a room itself, like those of the command."""
     folder = os.path.dirname(path)
     return folder if folder in ROOMS or folder.startswith("cmd/") else folder.split("/")[0]
 
@@ -94,7 +95,7 @@ TEXTS = {path: read(path) for path in files() if path.endswith((".c", ".h", ".in
 
 
 def includes(path):
-    """The base names in src/ that a file includes; generated files are not among them."""
+    """Returns the base names in src/ that a file includes, without generated files."""
     for name in INCLUDE.findall(code_of(TEXTS[path], None)):
         for found in (name, os.path.normpath(os.path.join(os.path.dirname(path), name))):
             if found in TEXTS:
@@ -110,7 +111,7 @@ def graph():
 
 
 def circles(edges):
-    """The strongly connected components of more than one file (Tarjan)."""
+    """Returns the strongly connected components of more than one file (Tarjan)."""
     number, low, stack, result = {}, {}, [], []
 
     def visit(node):
@@ -136,7 +137,7 @@ def circles(edges):
 
 
 def top_level(text):
-    """The text outside of braces, comments, strings and directives; a body becomes {}."""
+    """Returns the text outside of braces, comments, strings and directives. A body becomes {}."""
     text = ATTRIBUTE.sub(" ", DIRECTIVE.sub("", code_of(text)))
     text = text.replace('extern ""', "extern")
     out, depth = [], 0
@@ -155,7 +156,7 @@ def top_level(text):
 
 
 def declared(header):
-    """The functions that a header declares and does not define."""
+    """Returns the functions that a header declares and does not define."""
     for statement in re.split(r"[;}]", top_level(TEXTS[header])):
         statement = " ".join(statement.split())
         if "{" in statement or statement.startswith(("typedef", "static")):
@@ -209,7 +210,7 @@ def violations():
 
 
 def lines_of(path):
-    """With those of the .inc files that it includes."""
+    """Returns the number of lines, including those of the .inc files that the file includes."""
     included = [other + ".inc" for other in set(includes(path)) - {base(path)}]
     return sum(TEXTS[one].count("\n") for one in [path, *included] if one in TEXTS)
 
@@ -223,7 +224,7 @@ def print_rooms():
 
 
 def print_handler():
-    """What the compiler read for the objects that are linked into the handler's, by folder."""
+    """Prints the files that the compiler read for the objects of the handler, by folder."""
     objects = [os.path.relpath(one, BUILD[0]) for one in HANDLER]
     told = subprocess.run(["ninja", "-t", "deps", *objects], cwd=BUILD[0], capture_output=True, text=True).stdout
     read_files = {os.path.realpath(os.path.join(BUILD[0], line.strip()))
@@ -244,7 +245,7 @@ def print_handler():
 
 
 def folder_edges():
-    """(folder, other folder of its room): how many includes."""
+    """Returns {(folder, other folder of its room): number of includes}."""
     edges = {}
     for path in TEXTS:
         for other in set(includes(path)):
@@ -255,7 +256,7 @@ def folder_edges():
 
 
 def print_column():
-    """Other files may name a column because they read it, so this is the column that the fewest name."""
+    """Prints the files that name a column. Files that only read a column name it, too, so it takes the one with the fewest."""
     log = TEXTS["store/write/columns.h"].partition("#define QUERY_COLUMNS")[0]
     texts = {}
     for top in ("src", "sql", "docs"):
@@ -299,7 +300,7 @@ class House(unittest.TestCase):
 
     @unittest.skipUnless(RECORDED, "without a build")
     def test_recorded_program(self):
-        """By the symbols of the two files that it loads."""
+        """Checks the symbols of the two libraries that a recorded program loads."""
         defined = {}
         for library in RECORDED:
             for line in subprocess.run(["nm", "--defined-only", "--format=posix", library], capture_output=True, text=True,
@@ -313,7 +314,7 @@ class House(unittest.TestCase):
         self.assertEqual([name for name in defined if name.startswith("sqlite3_") and "queryprof" not in name], [])
 
     def test_reads_c(self):
-        """The little reader of C finds what it must."""
+        """The simple reader of C finds declarations, definitions and circles."""
         TEXTS["test/one.h"] = """/* int no(void); */
             struct one { int (*call)(void); };
             static inline int inlined(void) { return 0; }
@@ -344,7 +345,7 @@ class House(unittest.TestCase):
             del TEXTS["test/one.c"]
 
     def test_finds_sqlite(self):
-        """Where the hooks are, a name of SQLite's is one too many, also in a string."""
+        """The test finds names of SQLite in the rooms of hooks, also in strings, but not in comments."""
         TEXTS["hook/test.c"] = '/* sqlite3_step() */\nint test = 1;\n'
         TEXTS["hook/other.c"] = 'const char *test = "sqlite3_step";\n'
         TEXTS["handler/test.c"] = '#include <sqlite3.h>\n#include "sqlite/library/host.h"\n'
