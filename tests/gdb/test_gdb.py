@@ -41,7 +41,7 @@ class Gdb(unittest.TestCase):
     def test_live_and_dead(self):
         with tempfile.TemporaryDirectory() as folder:
             core = os.path.join(folder, "core")
-            # Not stopped by our timers' signals.
+            # queryprof's timer signals do not stop the program.
             live = gdb("-ex", "handle all nostop noprint pass", "-ex", "handle SIGABRT stop nopass", "-ex", "run",
                        *COMMANDS, "-ex", f"generate-core-file {core}", "-ex", "kill", HOST)
             self.check(*live)
