@@ -60,7 +60,7 @@ test('what is checked', async () => {
   assert.equal(await queryprof.limits(db, { maxScan: 10 }, async () => 8), 8);
   await assert.rejects(queryprof.limits(db, { maxScan: 10 }, async () => { run(scan)(); throw new RangeError(); }), RangeError);
   assert.throws(() => queryprof.limits(db, { maxScan: 10 }, () => { run(scan)(); throw new RangeError(); }), RangeError);
-  assert.throws(() => queryprof.limits(db, { maxScans: 10 }, () => {}), /^TypeError: maxScans is no limit: there are maxScan, /);
+  assert.throws(() => queryprof.limits(db, { maxScans: 10 }, () => {}), /^TypeError: maxScans is not a limit; expected maxScan, /);
   assert.equal(String(db.prepare("SELECT get_setting('log_queries_min_query_duration_ns') AS v").get().v), '12345');
   assert.deepEqual(JSON.parse(label()), { route: 'a' });
 });

@@ -24,7 +24,7 @@ function text(value) {
 function set(connection, settings) {
   for (const [name, value] of Object.entries(settings)) {
     if (!SETTING.test(name))
-      throw new TypeError(`${JSON.stringify(name)} is no setting's name: it has small letters, digits and _`);
+      throw new TypeError(`${JSON.stringify(name)} is not the name of a setting; expected small letters, digits and _`);
     if (value === undefined || value === null)
       throw new TypeError(`The setting ${name} is ${value}: give a number or a text, or 'DEFAULT'`);
     // Not a PRAGMA, because SQLite ignores unknown ones.

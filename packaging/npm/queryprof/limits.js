@@ -57,7 +57,7 @@ function check(connection, allowed, mark) {
 function limits(connection, allowed, work) {
   const unknown = Object.keys(allowed).find((name) => !Object.hasOwn(LIMITS, name));
   if (unknown !== undefined)
-    throw new TypeError(`${unknown} is no limit: there are ${Object.keys(LIMITS).join(', ')}`);
+    throw new TypeError(`${unknown} is not a limit; expected ${Object.keys(LIMITS).join(', ')}`);
   const before = loaded(connection);
   const labels = JSON.parse(Object.values(connection.prepare('PRAGMA query_profiler_labels').get() ?? {})[0] || '{}');
   const mark = randomUUID();
