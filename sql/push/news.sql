@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How much of a file one request can send. After batch :batch and :samples of its samples: the batches with about
--- :most more samples, but at least one; the last rows of modules and of spans, of spans those with about 20,000, but
--- at least one row; the time up to which lock waits and changes of WALs are sent; and the batch of counters before which counters of
--- statements changed. Each transaction of a writer is a batch, and batch_samples has its samples, whatever their
--- times; batches of which nothing is left are removed.
+-- How much of a file one request can send, after batch :batch, which ends with sample number :samples. The columns: the
+-- file; the last batch, with about :most more samples, but at least one batch; its last sample; the last row of modules;
+-- the last row of spans, with about 20,000 spans, but at least one row; the time up to which lock waits and changes of
+-- WALs are sent; and the batch before which the counters of statements changed. Each transaction of a writer is a batch.
+-- batch_samples lists its samples, whatever their times. A batch without remaining samples is removed.
 WITH newer AS MATERIALIZED (
 	SELECT id, total FROM batches WHERE id > :batch),
 last AS MATERIALIZED (
