@@ -2,7 +2,7 @@
 -- The nodes of the selected runs' plans (see read/selected.sql), with their time; the most expensive plan comes
 -- first. Other plans of these statements follow without a time, because short runs have no samples; so do all plans if only
 -- one statement is selected. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
--- finalizing it, -4 the time in a run queue, 0 the statement's own work. loops and rows: in all of the runs, if SQLite counted them.
+-- finalizing it, -4 the time in a run queue, 0 the statement's own work. loops and rows: in all of the runs, if they were counted.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
 	SELECT r.program, r.runs, r.fullscan_steps, r.rows, r.finished

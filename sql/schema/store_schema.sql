@@ -297,7 +297,8 @@ CREATE TABLE plan_nodes (
 	PRIMARY KEY (program, node)
 ) WITHOUT ROWID;
 
--- What SQLite counted during a run, if it was built with SQLITE_ENABLE_STMT_SCANSTATUS. Node -4:
+-- What was counted during a run: by SQLite, if it was built with SQLITE_ENABLE_STMT_SCANSTATUS, or by
+-- queryprof, for virtual tables. Node -4:
 -- rows that were looked up in the statement's Bloom filters (loops), and those that passed: the
 -- mean of its runs, which any build counts.
 CREATE TABLE plan_loops (
@@ -1925,7 +1926,7 @@ ORDER BY iif(cpu > 0, cpu, wall) DESC, logged DESC, caller;
 -- WHERE query_id = …: the time of a run in each node of its plan. node 0: the statement's own work; node NULL, without a
 -- detail: not known, or outside its program. total: including the nodes below. Percentages refer to the run's CPU samples;
 -- error_ms is one standard error of total_ms. wait_ms: wall time in addition to CPU time, if waits or wall time were
--- sampled. loops, rows: SQLite's counts, for node 0 the rows of the statement's result; NULL if SQLite did not count them.
+-- sampled. loops, rows: for node 0 the rows of the statement's result; NULL if they were not counted.
 -- The sums of a run are a JSON array, as in function_sums.
 CREATE VIEW plan_times AS
 SELECT

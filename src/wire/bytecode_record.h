@@ -34,6 +34,7 @@ enum bytecode_row_kind {
 	ROW_OPCODE,
 	ROW_LOOP,         /* of a run; the others are of the bytecode */
 	ROW_MISSING_PLAN, /* in place of the others */
+	ROW_MODULE_LOOP,  /* of a run */
 };
 
 struct bytecode_row {
@@ -60,6 +61,13 @@ struct opcode_row {
 
 struct loop_row {
 	struct bytecode_row row;
+	int64_t loops, rows;
+};
+
+/* A loop whose opcode is known, not its node. */
+struct module_loop_row {
+	struct bytecode_row row; /* node 0 */
+	uint64_t address;        /* as in struct opcode_row */
 	int64_t loops, rows;
 };
 

@@ -51,6 +51,14 @@ struct lock_refusal {
 	char text[LOCK_TEXT_MAX]; /* the holder's statement */
 };
 
+/* Where the rows of a module's cursor are counted in that call, see module_counts.c. */
+struct counted_rows {
+	const struct call_slot *slot;
+	uint64_t call;      /* its number */
+	const void *cursor; /* NULL: of none */
+	int64_t *rows;
+};
+
 struct calling {
 	uint32_t used; /* slots up to here may be taken */
 	uint64_t numbers;
@@ -60,9 +68,10 @@ struct calling {
 	struct run *recent[CALLS_RECENT];
 	struct run *event_run; /* begun by the thread's newest event of a trace callback */
 	struct lock_refusal refused;
-	struct bytecode_due *due;           /* see bytecode.h */
-	struct module_record *modules;      /* see module_calls.h */
-	struct orphan_walk *walk;           /* see orphans.c */
+	struct bytecode_due *due;      /* see bytecode.h */
+	struct module_record *modules; /* see module_calls.h */
+	struct orphan_walk *walk;      /* see orphans.c */
+	struct counted_rows rows;
 	const struct host_library *library; /* of that event */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */

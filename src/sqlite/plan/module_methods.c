@@ -3,9 +3,12 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "handler/unwind/stack_copy.h"
 #include "hook/hook.h"
+#include "sqlite/plan/module_counts.h"
+#include "timers/threads.h"
 
 /* Loading and unloading an extension again and again takes another number each time. */
 #define MODULES_MAX 48
@@ -30,8 +33,11 @@ static struct module_methods {
 	const sqlite3_module *functions; /* NULL: none */
 	best_index_function *best_index;
 	find_function_function *find_function;
+	filter_function *filter;
+	is_at_end_function *is_at_end;
 } modules[MODULES_MAX];
 
+uint64_t module_methods_changed_ns;
 uint32_t module_methods_version;
 bool module_methods_are_followed;
 
@@ -112,13 +118,33 @@ bool module_is_own_name(const char *name)
 	{                                                                                                    \
 		return module_calls_find_function(number, modules[number].find_function, table, argc, name,  \
 		                                  function, context);                                        \
+	}                                                                                                    \
+	static int queryprof_is_at_end_##number(sqlite3_vtab_cursor *cursor)                                 \
+	{                                                                                                    \
+		const int is_at_end = modules[number].is_at_end(cursor);                                     \
+                                                                                                             \
+		if (!is_at_end)                                                                              \
+			module_counts_row(cursor);                                                           \
+		return is_at_end;                                                                            \
+	}                                                                                                    \
+	static int queryprof_filter_##number(sqlite3_vtab_cursor *cursor, int index, const char *text,       \
+	                                     int argc, sqlite3_value **argv)                                 \
+	{                                                                                                    \
+		module_counts_loop(cursor,                                                                   \
+		                   &(struct module_filter){ index, text, argc, queryprof_filter_##number,    \
+		                                            queryprof_is_at_end_##number });                 \
+		return modules[number].filter(cursor, index, text, argc, argv);                              \
 	}
 EACH(METHODS)
 
 #define BEST_INDEX(number) queryprof_best_index_##number,
 #define FIND_FUNCTION(number) queryprof_find_function_##number,
+#define FILTER(number) queryprof_filter_##number,
+#define IS_AT_END(number) queryprof_is_at_end_##number,
 static best_index_function *const best_index[] = { EACH(BEST_INDEX) };
 static find_function_function *const find_function[] = { EACH(FIND_FUNCTION) };
+static filter_function *const filter[] = { EACH(FILTER) };
+static is_at_end_function *const is_at_end[] = { EACH(IS_AT_END) };
 _Static_assert(sizeof(best_index) / sizeof(*best_index) == MODULES_MAX, "one for each module");
 
 static int number_of(best_index_function *function)
@@ -129,10 +155,37 @@ static int number_of(best_index_function *function)
 	return -1;
 }
 
+/* The methods of a module with that number. A module leaves out what it does not need. */
+#define METHODS_MAX 4
+
+static int methods_of(int number, const sqlite3_module *functions, struct hook_slot slots[METHODS_MAX])
+{
+	const struct module_methods *own = &modules[number];
+	const struct hook_slot all[METHODS_MAX] = {
+		{ (void **)(uintptr_t)&functions->xBestIndex, (void *)own->best_index,
+		  (void *)best_index[number] },
+		{ (void **)(uintptr_t)&functions->xFindFunction, (void *)own->find_function,
+		  (void *)find_function[number] },
+		{ (void **)(uintptr_t)&functions->xFilter, (void *)own->filter, (void *)filter[number] },
+		{ (void **)(uintptr_t)&functions->xEof, (void *)own->is_at_end, (void *)is_at_end[number] },
+	};
+	int count = 0;
+
+	for (int i = 0; i < METHODS_MAX; i++)
+		if (all[i].was)
+			slots[count++] = all[i];
+	return count;
+}
+
 static bool is_replaced(const sqlite3_module *functions, int number)
 {
-	return number >= 0 && functions->xBestIndex == best_index[number] &&
-	       (!functions->xFindFunction || functions->xFindFunction == find_function[number]);
+	struct hook_slot slots[METHODS_MAX];
+	const int count = number >= 0 ? methods_of(number, functions, slots) : 0;
+
+	for (int i = 0; i < count; i++)
+		if (*slots[i].at != slots[i].value)
+			return false;
+	return count > 0;
 }
 
 bool module_is_followed(const sqlite3_module *functions)
@@ -146,35 +199,44 @@ static bool read_methods(const sqlite3_module *functions, sqlite3_module *now)
 	return stack_copy_part((uintptr_t)functions, now, offsetof(sqlite3_module, xRename));
 }
 
+static uint64_t now_ns(void)
+{
+	struct thread *thread = sampler_thread();
+
+	return thread ? fast_clock_ns(&thread->clock) : clock_ns(CLOCK_MONOTONIC);
+}
+
 /* Replaces the methods of a module, and puts them back. False: not all. */
 static bool set_methods(int number, bool is_back)
 {
-	const struct module_methods *own = &modules[number];
-	struct hook_slot slots[] = {
-		{ (void **)(uintptr_t)&own->functions->xBestIndex, (void *)own->best_index,
-		  (void *)best_index[number] },
-		{ (void **)(uintptr_t)&own->functions->xFindFunction, (void *)own->find_function,
-		  (void *)find_function[number] },
-	};
+	struct hook_slot slots[METHODS_MAX];
+	const int count = methods_of(number, modules[number].functions, slots);
+	bool is_set;
 
-	for (int i = 0; is_back && i < 2; i++) {
+	for (int i = 0; is_back && i < count; i++) {
 		void *const replacement = slots[i].value;
 
 		slots[i].value = slots[i].was;
 		slots[i].was = replacement;
 	}
-	return hook_try_set(slots, own->find_function ? 2 : 1);
+	/* Release and acquire: a run that ends meanwhile began before. */
+	__atomic_store_n(&module_methods_changed_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
+	is_set = hook_try_set(slots, count);
+	__atomic_store_n(&module_methods_changed_ns, now_ns(), __ATOMIC_RELEASE);
+	return is_set;
 }
 
 /* A module with other methods at the same address is another module: the library of the first one was
  * unloaded. The first one keeps its number and its replacements. */
 static bool is_it(int number, const sqlite3_module *functions, const sqlite3_module *now)
 {
-	const struct module_methods *own = &modules[number];
+	struct hook_slot slots[METHODS_MAX];
+	const int count = modules[number].functions == functions ? methods_of(number, now, slots) : 0;
 
-	return own->functions == functions &&
-	       (now->xBestIndex == own->best_index || now->xBestIndex == best_index[number]) &&
-	       (now->xFindFunction == own->find_function || now->xFindFunction == find_function[number]);
+	for (int i = 0; i < count; i++)
+		if (*slots[i].at != slots[i].was && *slots[i].at != slots[i].value)
+			return false;
+	return count > 0;
 }
 
 static bool is_last(int number)
@@ -198,6 +260,8 @@ static void replace(const sqlite3_module *functions)
 			return;
 		modules[i].best_index = now.xBestIndex;
 		modules[i].find_function = now.xFindFunction;
+		modules[i].filter = now.xFilter;
+		modules[i].is_at_end = now.xEof;
 		/* After the methods, also for the child of a fork. */
 		__atomic_store_n(&modules[i].functions, functions, __ATOMIC_RELEASE);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The methods of virtual tables' modules that SQLite calls while it plans a statement, replaced in the
- * modules of the host and of extensions (module_calls.h).
+ * The methods of virtual tables' modules that SQLite calls while it plans a statement (module_calls.h),
+ * begins a loop or asks for a row (module_counts.h), replaced in the modules of the host and of extensions.
  *
  * They are replaced where the module has them, because the host and SQLite compare pointers to modules. A
  * module that is not data of a loaded object stays as it is: its memory may be freed. The replacements stay
@@ -27,6 +27,8 @@ void module_methods_release(void);
 /* All modules get their own methods back, now or when the last of these plans was read. */
 void module_methods_restore(void);
 
+/* Atomic: when methods were replaced last, or put back, by the threads' clock; UINT64_MAX: now. */
+extern uint64_t module_methods_changed_ns;
 extern uint32_t module_methods_version;  /* atomic: changes when all modules are to be looked at again */
 extern bool module_methods_are_followed; /* relaxed atomic: some module was ever followed */
 

@@ -211,3 +211,16 @@ bool publish_missing(uint64_t bytecode, const char *reason)
 	send_rows(&rows);
 	return !rows.is_refused;
 }
+
+void publish_counts(struct query_key run, uint64_t bytecode, const void *rows, size_t size)
+{
+	struct ring *ring = sampler_ring();
+	struct bytecode_rows_record *record =
+		ring && size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
+
+	if (!record)
+		return;
+	*record = (struct bytecode_rows_record){ bytecode, run, size };
+	memcpy(record->rows, rows, size);
+	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
+}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "sqlite/plan/plan.h"
+#include "wire/bytecode_record.h"
 
 struct published_bytecode {
 	uint64_t bytecode, layout; /* as in struct bytecode_record */
@@ -16,3 +17,6 @@ bool publish_bytecode(const struct published_bytecode *of, const struct plan *pl
 
 /* Why the plan of the bytecode was not read. */
 bool publish_missing(uint64_t bytecode, const char *reason);
+
+/* Rows about a run, of at most BYTECODE_ROWS_BYTES. */
+void publish_counts(struct query_key run, uint64_t bytecode, const void *rows, size_t size);

@@ -11,6 +11,7 @@
 #include "query/inspect.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/bytecode.h"
+#include "sqlite/plan/module_counts.h"
 #include "sqlite/runs/scan_counts.h"
 
 #define FIRST_COUNTER SQLITE_STMTSTATUS_FULLSCAN_STEP
@@ -103,6 +104,7 @@ static void set_up(struct run *run, struct session *session, sqlite3_stmt *stmt)
 	run->query.publish_after_ns = QUERY_NOT_PUBLISHED; /* it may be a preparation */
 	run->vm_steps = 0;
 	run->query.counts.start.bytecode = 0;
+	module_counts_forget(run->module_counts);
 }
 
 static void start(struct run *run)

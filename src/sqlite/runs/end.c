@@ -8,6 +8,7 @@
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
 #include "sqlite/plan/bytecode.h"
+#include "sqlite/plan/module_counts.h"
 #include "sqlite/runs/run_caller.h"
 #include "sqlite/runs/scan_counts.h"
 
@@ -101,6 +102,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		if (end.bytecode && !run->session->has_trace_callback) {
 			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
 			filter_counts_publish(run, end.bytecode);
+			module_counts_publish(run, end.bytecode);
 		}
 		if (!work->sorts) /* SQLite's number leaves out the sorter's memory */
 			end.memory_usage =

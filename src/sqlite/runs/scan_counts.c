@@ -2,11 +2,8 @@
 #include "sqlite/runs/scan_counts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "collect/state.h"
-#include "handler/ring.h"
-#include "wire/bytecode_record.h"
+#include "sqlite/plan/publish.h"
 
 #define FILTERS_SINCE 3038000 /* the version; older ones read other memory for these numbers */
 
@@ -65,19 +62,6 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 	return true;
 }
 
-static void publish_rows(const struct run *run, uint64_t bytecode, const struct loop_row *rows, size_t size)
-{
-	struct ring *ring = sampler_ring();
-	struct bytecode_rows_record *record =
-		ring && size ? ring_reserve(ring, sizeof(*record) + size) : NULL;
-
-	if (!record)
-		return;
-	*record = (struct bytecode_rows_record){ bytecode, run->query.key, size };
-	memcpy(record->rows, rows, size);
-	ring_commit(ring, record, RECORD_BYTECODE_ROWS);
-}
-
 void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
 {
 	static const struct scan_counts none;
@@ -90,7 +74,7 @@ void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
 	read_counts(status, run->stmt, &now);
 	if ((is_anew || now.count == run->scans->count) &&
 	    write_rows(is_anew ? &none : run->scans, &now, rows))
-		publish_rows(run, bytecode, rows, (size_t)now.count * sizeof(*rows));
+		publish_counts(run->query.key, bytecode, rows, (size_t)now.count * sizeof(*rows));
 }
 
 void filter_counts_publish(const struct run *run, uint64_t bytecode)
@@ -108,5 +92,5 @@ void filter_counts_publish(const struct run *run, uint64_t bytecode)
 		return;
 	row.rows /= runs;
 	row.loops /= runs;
-	publish_rows(run, bytecode, &row, sizeof(row));
+	publish_counts(run->query.key, bytecode, &row, sizeof(row));
 }

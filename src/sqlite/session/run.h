@@ -59,7 +59,8 @@ struct run {
 	const volatile int *mutex_owner; /* of a run of the trace callback: what its tag points to */
 	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
-	struct run_caller *caller; /* run_caller.h; NULL: not read */
+	struct module_counts *module_counts; /* module_counts.h; NULL: none. Kept like `scans` */
+	struct run_caller *caller;           /* run_caller.h; NULL: not read */
 	int at_start[STATEMENT_COUNTERS];
 	int vm_steps;                    /* of them at the end of the run before */
 	char *database;                  /* of an operation, NULL: that of the session */

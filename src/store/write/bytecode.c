@@ -20,6 +20,10 @@ const struct bytecode_writer bytecode_writer_new = {
 			" VALUES (:program, :node, :address, :opcode, :p1, :p2, :p3, :p5)",
 		.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows) VALUES"
 		                " (:query, :node, :loops, :rows)",
+		.add_module_loop.sql =
+			"INSERT INTO plan_loops (query, node, loops, rows) SELECT :query, node, :loops, :rows"
+			" FROM program_opcodes WHERE program = :program AND address = :address AND node > 0"
+			" ON CONFLICT DO UPDATE SET loops = loops + excluded.loops, rows = rows + excluded.rows",
 		.add_missing.sql = "INSERT OR REPLACE INTO missing_plans (program, reason)"
 		                   " SELECT :program, :reason"
 		                   " WHERE NOT EXISTS (SELECT 1 FROM programs WHERE id = :program)",
@@ -122,6 +126,23 @@ static int add_loop(struct writer *writer, int64_t key, const struct bytecode_ro
 	return run(writer, add);
 }
 
+static int add_module_loop(struct writer *writer, int64_t bytecode, int64_t query,
+                           const struct bytecode_row *row)
+{
+	const struct module_loop_row *loop = (const struct module_loop_row *)row;
+	struct prepared *add = &writer->bytecode->sql.add_module_loop;
+
+	if (row->size < sizeof(*loop))
+		return SQLITE_OK;
+	writer_bind(writer, add);
+	bind_number(add, "query", query);
+	bind_number(add, "loops", loop->loops);
+	bind_number(add, "rows", loop->rows);
+	bind_number(add, "program", bytecode);
+	bind_number(add, "address", (int64_t)loop->address);
+	return run(writer, add);
+}
+
 static int add_missing(struct writer *writer, int64_t key, const struct bytecode_row *row)
 {
 	const struct missing_plan_row *missing = (const struct missing_plan_row *)row;
@@ -137,13 +158,14 @@ static int add_missing(struct writer *writer, int64_t key, const struct bytecode
 
 static int add_row(struct writer *writer, int64_t bytecode, int64_t query, const struct bytecode_row *row)
 {
-	if ((row->kind == ROW_LOOP) != (query != 0))
+	if ((row->kind == ROW_LOOP || row->kind == ROW_MODULE_LOOP) != (query != 0))
 		return SQLITE_OK;
 	switch (row->kind) {
 	case ROW_NODE: return add_node(writer, bytecode, row);
 	case ROW_OPCODE: return add_opcode(writer, bytecode, row);
 	case ROW_LOOP: return add_loop(writer, query, row);
 	case ROW_MISSING_PLAN: return add_missing(writer, bytecode, row);
+	case ROW_MODULE_LOOP: return add_module_loop(writer, bytecode, query, row);
 	default: return SQLITE_OK;
 	}
 }

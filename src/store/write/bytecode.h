@@ -11,7 +11,8 @@ struct writer;
 
 struct bytecode_writer {
 	struct {
-		struct prepared add, add_plan, add_node, add_opcode, add_loop, add_missing, remove_missing;
+		struct prepared add, add_plan, add_node, add_opcode, add_loop, add_module_loop, add_missing,
+			remove_missing;
 	} sql;
 };
 
