@@ -130,7 +130,7 @@ static enum comparison either(enum comparison one, enum comparison other)
 
 static bool is_unequal(const struct plan *plan, const struct plan_opcode *opcode)
 {
-	const size_t to = (size_t)opcode->bytes.p2;
+	const size_t to = (size_t)opcode->to;
 
 	return !strcmp(opcode->name, "Eq") && to < plan->opcodes.count &&
 	       !strcmp(plan->opcodes.items[to].name, "Next");
@@ -192,7 +192,7 @@ struct compared {
 
 static bool is_loop_end(const struct plan_opcode *opcode, size_t at)
 {
-	return (size_t)opcode->bytes.p2 <= at && text_has_word("Next Prev VNext", opcode->name);
+	return (size_t)opcode->to <= at && text_has_word("Next Prev VNext", opcode->name);
 }
 
 /* Whether the opcode at `at`, which reads a column of a cursor, is in the loop of another cursor within the
