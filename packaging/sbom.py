@@ -56,6 +56,9 @@ def packages(version, linked):
     pin = pinned("third_party/libunwind/pin")
     yield package("LLVM libunwind", re.search(r"\d+\.\d+\.\d+", pin).group(), "Apache-2.0 WITH LLVM-exception",
                   checksums=[{"algorithm": "SHA256", "checksumValue": re.search(r"\b[0-9a-f]{64}\b", pin).group()}])
+    pin = pinned("third_party/sqlite/pin")
+    yield package("SQLite of the command", re.search(r"\d+\.\d+\.\d+", pin).group(), "blessing",
+                  checksums=[{"algorithm": "SHA256", "checksumValue": re.search(r"\b[0-9a-f]{64}\b", pin).group()}])
     lock = json.loads(pinned("third_party/flamegraph/package-lock.json"))
     for path, entry in sorted(lock["packages"].items()):
         if path and not entry.get("dev"):
