@@ -76,7 +76,8 @@ visited AS MATERIALIZED (
 SELECT plan.newest AS plan, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN shown USING (program) WHERE shown.newest = plan.newest)) AS runs,
        x.query AS query, n.node AS node, n.parent AS parent, n.detail AS detail, coalesce(t.ns, 0) AS ns, coalesce(t.square, 0) AS square,
        coalesce(seen.seen, 'not ended') AS seen, n.compared AS compared, c.loops AS loops, c.rows AS rows, visited.steps AS steps,
-       visited.rows AS returned, printf('%016x', x.normalized_query_hash) AS statement
+       visited.rows AS returned, printf('%016x', x.normalized_query_hash) AS statement, NULL AS estimate,
+       EXISTS (SELECT 1 FROM program_opcodes AS o WHERE o.program = plan.newest AND o.opcode = 'DecrJumpZero') AS is_cut
 FROM plan
 LEFT JOIN seen USING (newest)
 LEFT JOIN visited USING (newest)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/advise/host_plan.h"
 #include "cmd/advise/node_times.h"
 #include "cmd/complete.h"
 #include "cmd/file/selection.h"
@@ -87,10 +88,14 @@ static int run(int argc, char **argv)
 		memory_limit_set();
 		return complete_words(atoi(argv[2]), argc - 3, argv + 3);
 	}
-	/* `analyze` starts this itself. */
+	/* `analyze` starts these two itself. */
 	if (strcmp(name, "--run-statement") == 0) {
 		memory_limit_set();
 		return node_times_run(argc - 2, argv + 2);
+	}
+	if (strcmp(name, "--explain-statement") == 0) {
+		memory_limit_set();
+		return host_plan_run(argc - 2, argv + 2);
 	}
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;

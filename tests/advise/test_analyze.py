@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """queryprof analyze: times of nodes, verdicts, and whether rows are equal. It leaves the database unchanged, and no files.
 
-usage: test_analyze.py QUERYPROF"""
+usage: test_analyze.py QUERYPROF PLANNER
+
+PLANNER: planner.c."""
 
 import glob
 import json
@@ -17,6 +19,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib")]
 import output_schema
 from recording import *
+
+PLANNER = os.path.realpath(sys.argv.pop(1))
 
 SETUP = ("CREATE TABLE t(id INTEGER PRIMARY KEY, k INT, v REAL, note TEXT); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
          " INSERT INTO t SELECT i, i * 7919 % 1000, i % 97, 'note ' || i FROM n; CREATE INDEX by_k ON t(k);")
@@ -60,7 +64,7 @@ class Analyze(unittest.TestCase):
         values."""
         done = self.analyze("SELECT sum(v) FROM t WHERE v = :v AND note <> ?2", "--param", "v=7", "--param", "?2=note 7", seconds="10s")
         self.assertRegex(done.stdout, r"^[0-9.]+ (s|ms|us) ± [0-9.]+ % of CPU time a run \(\d+ runs, SQLite 3\.")
-        plan = re.search(r"(?:└─|├─) SCAN t +\S+ +([0-9.]+) %  +[0-9.]+ % +([0-9]+) ms ±([0-9]+)  the whole table, compares v, 20000 rows visited and 1 "
+        plan = re.search(r"(?:└─|├─) SCAN t +\S+ +([0-9.]+) %  +[0-9.]+ % +([0-9]+) ms ±([0-9]+)  1 loop, 20000 rows, \d+ estimated[^;]*; the whole table, compares v, 20000 rows visited and 1 "
                          r"returned a run", done.stdout)
         self.assertTrue(plan, done.stdout)
         self.assertGreater(float(plan[1]), 80)
@@ -75,7 +79,50 @@ class Analyze(unittest.TestCase):
         self.assertGreater(large["self_ns"], 10 * small["self_ns"], rows)
         self.assertGreater(large["self_error_ns"], 0)
         self.assertEqual(len({row["runs"] for row in rows}), 1)
-        self.assertEqual((large["loops"], large["rows"]), (None, None))  # Debian's library does not count them
+        self.assertEqual([(node["loops"], node["rows"], node["rows_per_loop"]) for node in (small, large)], [(1, 20, 20), (20, 400000, 20000)])
+        self.assertEqual({(node["loops"], node["estimated_rows"], node["factor"]) for node in rows if node["node"] <= 0}, {(None, None, None)})
+
+    def test_estimates(self):
+        """Half of the rows have one value, and SQLite expects ten. ANALYZE mends that, and here another plan is better; in the database
+        with statistics, nothing is marked. Fewer rows because of a LIMIT are no error of the planner."""
+        db = sqlite3.connect(self.database)
+        db.executescript("CREATE TABLE u(x, y); INSERT INTO u SELECT id % 2, id FROM t; CREATE INDEX ux ON u(x); CREATE INDEX uy ON u(y)")
+        db.close()
+        one = "SELECT sum(y) FROM u WHERE x = 1"
+        done = self.analyze(one).stdout
+        self.assertRegex(done, r"SEARCH u USING INDEX ux \(x=\?\) .*  1 loop, 10000 rows, 10 estimated: 1000 times as many \(BAD ESTIMATE\)\n")
+        self.assertRegex(done, r"\nbad estimates: the database has no statistics. After ANALYZE, on the copy, the plan is the same:\n"
+                         r"  SEARCH u USING INDEX ux \(x=\?\): 10000 rows a loop, 10 estimated; after ANALYZE (9\d|10[0-4])\d\d estimated\n")
+        search, = (row for row in self.rows_of(one) if row["loops"])
+        self.assertEqual([search[name] for name in ("loops", "rows", "rows_per_loop", "estimated_rows", "factor")], [1, 10000, 10000, 10, 1000])
+        done = self.analyze("SELECT count(*) FROM u JOIN t ON t.k = u.y WHERE u.x = 1 AND u.y BETWEEN 5 AND 9").stdout
+        self.assertRegex(done, r"\(BAD ESTIMATE\)(.|\n)*\nbad estimates: the database has no statistics. cure: ANALYZE. After it, on the copy, SQLite plans "
+                         r"otherwise:\n  SEARCH u USING INDEX uy \(y>\? AND y<\?\)\n  SEARCH t .*\n[0-9.]+ (ms|us)( ± [0-9.]+ %)? of CPU time a run")
+        done = self.analyze("SELECT id FROM t WHERE k > 3 LIMIT 2").stdout
+        self.assertRegex(done, r"1 loop, 2 rows, \d+ estimated: \d+ times fewer\n")
+        self.assertNotIn("bad estimate", done.lower())
+        self.assertNotIn("bad estimate", self.analyze("SELECT max(k) FROM t").stdout.lower())
+        db = sqlite3.connect(self.database)
+        db.execute("ANALYZE")
+        db.close()
+        self.assertNotIn("bad estimate", self.analyze(one).stdout.lower())
+
+    def test_host(self):
+        """The system's library is of the same version. Another one has no automatic indexes, by a function of tests/advise/planner.c. A
+        recording has the plan of the program's connection, which has none either."""
+        join = "SELECT count(*) FROM (SELECT v FROM t LIMIT 300) AS a JOIN (SELECT v FROM t LIMIT 300) AS b USING (v)"
+        self.assertRegex(self.analyze(join).stdout, r"\nSQLite 3\.\S+ \(/.*/libsqlite3\.so\.0\) plans the same; give --host if")
+        done = self.analyze(join, "--host", PLANNER).stdout
+        self.assertRegex(done, r"\nSQLite 3\.\S+ \(%s\) plans otherwise:\n(  .*\n)*  SCAN [ab]\n  SCAN [ab]\n$" % re.escape(PLANNER))
+        self.assertIn(" AUTOMATIC ", done)
+        self.assertRegex(self.analyze("SELECT sum(v) FROM t", "--host", PLANNER).stdout, r"\) plans the same\n")
+        trace = os.path.join(self.folder, "app.trace")
+        subprocess.run([QUERYPROF, "record", "--quiet", "--cpu", "1ms", "-o", trace, "--", sys.executable, "-c",
+                        "import sqlite3, time\ndb = sqlite3.connect(%r)\ndb.execute('PRAGMA automatic_index = 0')\nend = time.thread_time() + 1\n"
+                        "while time.thread_time() < end: db.execute(%r).fetchall()" % (self.database, join)], check=True)
+        self.assertRegex(self.analyze(join, "--host", trace).stdout, r"\nSQLite 3\.\S+ \(/.*\) plans otherwise:\n(  .*\n)*  SCAN [ab]\n  SCAN [ab]\n")
+        for host, why in (trace, trace + " has no plan of this statement"), ("/nowhere", "/nowhere cannot be asked"):
+            self.assertIn("\nWhether the program's SQLite plans the same is not known: " + why, self.analyze("SELECT sum(v) FROM t", "--host", host).stdout)
 
     def test_write(self):
         """analyze undoes each run; otherwise the second one would find no row."""

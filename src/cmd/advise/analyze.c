@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "base/vector.h"
+#include "cmd/advise/estimates.h"
+#include "cmd/advise/host_plan.h"
 #include "cmd/advise/limits.h"
 #include "cmd/advise/node_times.h"
 #include "cmd/advise/private_copy.h"
@@ -31,7 +33,7 @@
 #define RUNS_MAX 100000
 #define RUN_SLOWER 10 /* on a busy machine, a run may take this many times as long as the first one */
 
-static const char *for_time, *format_name, *live;
+static const char *for_time, *format_name, *live, *host;
 static VECTOR(const char *) values;
 static VECTOR(struct way) others;
 
@@ -48,6 +50,10 @@ static const struct command_option options[] = {
 		"pragma", "NAME=VALUE", OPTION_TEXT, NULL,
 		"compare with this PRAGMA of the connection, such as cache_size=-65536; may be repeated"),
 	COMMAND_OPTION("for", "TIME", OPTION_SECONDS, &for_time, "how long to measure at most (default 10s)"),
+	COMMAND_OPTION("host", "FILE", OPTION_FILE, &host,
+	               "the program's SQLite, whose plan is compared: a shared library, or a recording of "
+	               "the program "
+	               "(default " HOST_PLAN_LIBRARY ")"),
 	PRIVATE_COPY_LIVE_OPTION(&live),
 	OUTPUT_TEXT_FORMAT_OPTION(&format_name),
 	{ 0 },
@@ -98,9 +104,10 @@ static uint64_t hash_row(sqlite3_stmt *row)
 	return hash;
 }
 
-/* Runs the statement once, and reports whether it can be run. */
+/* Runs the statement once, and reports whether it can be run. counts: receives SQLite's counts of its loops.
+ */
 static bool read_rows(const struct way *way, struct connection *connection, int64_t most_ns,
-                      struct rows *rows)
+                      struct rows *rows, plan_counts *counts)
 {
 	sqlite3_stmt *statement = way_prepare(way, connection);
 	const int64_t began = connection_clock_ns();
@@ -124,18 +131,20 @@ static bool read_rows(const struct way *way, struct connection *connection, int6
 			snprintf(connection->error, sizeof(connection->error), "%s",
 			         sqlite3_errmsg(connection->db));
 	}
-	sqlite3_finalize(statement);
 	rows->ns = connection_clock_ns() - began;
+	if (counts && code == SQLITE_DONE)
+		estimates_read(connection, statement, counts);
+	sqlite3_finalize(statement);
 	rows->is_whole = code == SQLITE_DONE;
 	return code == SQLITE_DONE || code == SQLITE_INTERRUPT;
 }
 
-/* The same; also false if the run had to be ended. */
-static bool read_whole(const struct way *way, struct connection *connection, int64_t most_ns,
-                       struct rows *rows)
+/* The same; also false if the run had to be ended. Notes the run's time and counts. */
+static bool read_whole(struct way *way, struct connection *connection, int64_t most_ns, struct rows *rows)
 {
-	if (!read_rows(way, connection, most_ns, rows))
+	if (!read_rows(way, connection, most_ns, rows, &way->counts))
 		return false;
+	way->run_ns = rows->ns;
 	if (!rows->is_whole)
 		snprintf(connection->error, sizeof(connection->error),
 		         "a run takes longer than %.1f s; --for TIME gives more", (double)most_ns / 1e9);
@@ -208,13 +217,12 @@ static int compare(sqlite3 *db, const struct way *first, struct way *other, stru
 		return COMMAND_FAILED;
 	const struct side sides[2] = { { connection, prepare, first }, { &second, prepare, other } };
 
-	if (!read_rows(first, connection, ns / 2, &rows[0]))
+	if (!read_rows(first, connection, ns / 2, &rows[0], NULL))
 		complain("analyze: %s", connection->error);
 	else if (!read_whole(other, &second, ns / 2, &rows[1]) || !turns_take(&turns, sides, 1, &limit))
 		complain("analyze: %s: %s", other->pragma ? other->pragma : other->sql, second.error);
 	else
 		result = put_compared(db, other, &turns, rows);
-	other->run_ns = rows[1].ns;
 	connection_close(&second);
 	return result;
 }
@@ -241,7 +249,7 @@ static int compare_all(sqlite3 *db, const struct way *first, struct connection *
 /* --- the plan ------------------------------------------------------------ */
 
 /* The time of a run that is not recorded, measured for about that long. */
-static int print_time(const struct way *way, struct connection *connection, int64_t run_ns, int64_t ns)
+static int print_time(const struct way *way, struct connection *connection, int64_t ns)
 {
 	const int64_t end = connection_clock_ns() + ns;
 	struct sums sums = { 0 };
@@ -252,7 +260,7 @@ static int print_time(const struct way *way, struct connection *connection, int6
 	       (sums.count < RUNS_MIN || sums_error(&sums) > ENOUGH * sums.mean)) {
 		double time = 0;
 
-		code = connection_time(connection, statement, ns + RUN_SLOWER * run_ns, &time);
+		code = connection_time(connection, statement, ns + RUN_SLOWER * way->run_ns, &time);
 		sums_add(&sums, time);
 		if (connection_clock_ns() > end)
 			break;
@@ -272,8 +280,7 @@ static int print_time(const struct way *way, struct connection *connection, int6
 	return COMMAND_FINE;
 }
 
-static int print_plan(const struct way *way, const struct private_copies *copies, int number, int64_t run_ns,
-                      int64_t ns)
+static int print_plan(const struct way *way, const struct private_copies *copies, int number, int64_t ns)
 {
 	char *path = text_format("%s/%d.trace", copies->folder, number);
 	double error = 0;
@@ -281,7 +288,7 @@ static int print_plan(const struct way *way, const struct private_copies *copies
 	int result;
 
 	progress_begin("measuring the plan");
-	trace = path ? node_times_measure(way, copies->paths[0], path, run_ns, ns, &error) : NULL;
+	trace = path ? node_times_measure(way, copies->paths[0], path, way->run_ns, ns, &error) : NULL;
 	progress_end();
 	free(path);
 	if (!trace)
@@ -289,34 +296,50 @@ static int print_plan(const struct way *way, const struct private_copies *copies
 	if (output_is_text(format_name)) {
 		char *title = way->pragma ? text_format("PRAGMA %s", way->pragma) : NULL;
 
-		result = node_times_print(trace, title);
+		result = node_times_print(trace, title, &way->counts);
 		if (!result && error > NODE_TIMES_ERROR)
 			printf("the error of a node that takes 1 %% or more is up to %.0f %% of its time: "
 			       "--for TIME gives more\n",
 			       100 * error);
 		free(title);
 	} else {
-		result = node_times_print_rows(trace, format_name);
+		result = node_times_print_rows(trace, &way->counts, format_name);
 	}
 	trace_file_close(trace);
 	return result;
 }
 
-static int print_plans(const struct way *first, const struct private_copies *copies, int64_t run_ns,
-                       int64_t ns)
+static int print_plans(const struct way *first, const struct private_copies *copies, int64_t ns)
 {
 	const int64_t each = ns / (1 + (int64_t)others.count);
-	int result = print_plan(first, copies, 0, run_ns, each);
+	int result = print_plan(first, copies, 0, each);
 
 	for (size_t i = 0; !result && i < others.count; i++)
-		result = print_plan(&others.items[i], copies, 1 + (int)i, others.items[i].run_ns, each);
+		result = print_plan(&others.items[i], copies, 1 + (int)i, each);
+	return result;
+}
+
+/* Whether another SQLite would plan otherwise, and where the planner was wrong, what ANALYZE would change.
+ * ANALYZE changes the copy, so nothing is measured afterwards but its effect. */
+static int print_choices(const struct way *way, const char *given, const char *copy, int64_t ns)
+{
+	struct connection connection;
+	bool is_changed;
+	int result = COMMAND_FINE;
+
+	if (!way_open(way, &connection, given, copy))
+		return COMMAND_FAILED;
+	host_plan_print(way, &connection, copy, host);
+	estimates_explain(way, &connection, ns, &is_changed);
+	if (is_changed)
+		result = print_time(way, &connection, ns);
+	connection_close(&connection);
 	return result;
 }
 
 /* --- the command ------------------------------------------------------------ */
 
-static int measure(const struct way *first, const struct private_copies *copies, const char *given,
-                   int64_t ns)
+static int measure(struct way *first, const struct private_copies *copies, const char *given, int64_t ns)
 {
 	struct connection connection;
 	struct rows rows;
@@ -328,20 +351,21 @@ static int measure(const struct way *first, const struct private_copies *copies,
 	if (!read_whole(first, &connection, ns / 2, &rows))
 		complain("analyze: %s", connection.error);
 	else if (!others.count)
-		result = output_is_text(format_name) ? print_time(first, &connection, rows.ns, ns / 4)
-		                                     : COMMAND_FINE;
+		result = output_is_text(format_name) ? print_time(first, &connection, ns / 4) : COMMAND_FINE;
 	else if (!sqlite3_open(":memory:", &db) && !words_add(db))
 		result = compare_all(db, first, &connection, given, copies->paths[0], ns / 2);
 	sqlite3_close(db);
 	connection_close(&connection);
 	if (!result && (!others.count || output_is_text(format_name)))
-		result = print_plans(first, copies, rows.ns, others.count ? ns / 2 : ns * 3 / 4);
+		result = print_plans(first, copies, others.count ? ns / 2 : ns * 3 / 4);
+	if (!result && !others.count && output_is_text(format_name))
+		result = print_choices(first, given, copies->paths[0], ns / 4);
 	return result;
 }
 
 static int run(int argc, char **argv)
 {
-	struct way first = { argv[1], NULL, values.items, values.count, 0 };
+	struct way first = { .sql = argv[1], .values = values.items, .values_count = values.count };
 	struct private_copies copies;
 	int64_t ns = TIME_DEFAULT;
 	int result;
@@ -354,8 +378,9 @@ static int run(int argc, char **argv)
 	for (size_t i = 0; i < others.count; i++) {
 		struct way *other = &others.items[i];
 
-		*other = (struct way){ other->sql ? other->sql : first.sql, other->pragma, values.items,
-			               values.count, 0 };
+		other->sql = other->sql ? other->sql : first.sql;
+		other->values = values.items;
+		other->values_count = values.count;
 	}
 	result = private_copies_make("analyze", argv[0], 1, live, &copies);
 	if (!result) {
@@ -363,6 +388,9 @@ static int run(int argc, char **argv)
 		result = measure(&first, &copies, argv[0], ns);
 		private_copies_remove(&copies);
 	}
+	vector_free(&first.counts);
+	for (size_t i = 0; i < others.count; i++)
+		vector_free(&others.items[i].counts);
 	vector_free(&values);
 	vector_free(&others);
 	return result;
@@ -375,7 +403,16 @@ const struct command command_analyze = {
 	.details =
 		"Runs the statement repeatedly on a private copy of the database, until the standard error "
 		"of each node of the plan that takes 1 % of the time or more is below 5 % of the node's "
-		"time. Prints the CPU time of a run, and the plan (see plan) with wall times.\n\n"
+		"time. Prints the CPU time of a run, and the plan (see plan) with wall times, and with the "
+		"loops "
+		"and rows of a run, which SQLite counts exactly.\n\n"
+		"`estimated` are the rows that SQLite's planner expected of each start of a loop. If all "
+		"starts "
+		"together had 10 times as many rows, or as few, the loop is marked with BAD ESTIMATE. Then "
+		"ANALYZE "
+		"runs on the copy, and analyze prints the new estimate, or the new plan and its time. Fewer "
+		"rows are "
+		"not marked if the statement has a LIMIT, because the loop may have ended early.\n\n"
 		"--against and --pragma are other ways to run the statement. Each is compared with the "
 		"first. Both run alternately, so a disturbance affects them equally. `difference` is the "
 		"difference of the CPU time, with one standard error. The verdict is `faster` or `slower` "
@@ -386,7 +423,12 @@ const struct command command_analyze = {
 		"process has the database open, analyze refuses, unless --live is given. Writes are rolled "
 		"back after each run, and measured without their commit. All pages are in the cache of the "
 		"kernel; waits for a disk are not in these times.\n\n"
-		"analyze uses queryprof's own SQLite, which may plan differently from the program's. The "
+		"analyze uses queryprof's own SQLite, which may plan differently from the program's. It asks "
+		"the "
+		"system's library, or the library of --host, for its plan, or takes the plan from a "
+		"recording, and "
+		"prints it if it has other loops, indexes or sorts. If no library can be asked, it is not "
+		"known. The "
 		"statement cannot attach a database, change the schema or a setting, or use functions and "
 		"extensions of the program.",
 	.examples = "  queryprof analyze app.db 'SELECT * FROM orders WHERE id = ?' --param 7\n"

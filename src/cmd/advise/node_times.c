@@ -78,8 +78,9 @@ int node_times_run(int argc, char **argv)
 	if (argc < 4)
 		return COMMAND_MISUSED;
 	const int64_t ns = strtoll(argv[1], NULL, 10);
-	const struct way way = { argv[2], *argv[3] ? argv[3] : NULL, (const char *const *)argv + 4,
-		                 (size_t)argc - 4, ns };
+	const struct way way = {
+		argv[2], *argv[3] ? argv[3] : NULL, (const char *const *)argv + 4, (size_t)argc - 4, ns, { 0 }
+	};
 
 	sigaction(SIGALRM, &action, NULL);
 	alarm((unsigned)(2 * ns / 1000000000 + 2)); /* a run may still begin at the end */
@@ -256,17 +257,37 @@ sqlite3 *node_times_measure(const struct way *way, const char *copy, const char 
 	}
 }
 
-int node_times_print(sqlite3 *trace, const char *title)
+int node_times_print(sqlite3 *trace, const char *title, const plan_counts *counts)
 {
 	struct shown_type type = shown_type_of("Real");
+	const struct plan_print how = { .limit = "1", .title = title, .counts = counts };
 
-	return shown_type_read(&type, trace) ? plan_tree_print(trace, &type, "1", title, NULL)
-	                                     : COMMAND_FAILED;
+	return shown_type_read(&type, trace) ? plan_tree_print(trace, &type, &how, NULL) : COMMAND_FAILED;
 }
 
-int node_times_print_rows(sqlite3 *trace, const char *format_name)
+/* Loops, rows and estimate of a node, and the rows found, as a multiple of the estimated ones. */
+static void bind_counts(sqlite3_stmt *to, int first, const plan_counts *counts, int64_t node)
 {
-	enum { RUNS = 1, NODE = 3, PARENT, DETAIL, NS, SQUARE, LOOPS = 10, ROWS };
+	for (size_t i = 0; i < counts->count; i++) {
+		const struct plan_count *count = &counts->items[i];
+		const double factor = plan_count_factor(count->loops, count->rows, count->estimate);
+
+		if (count->node != node)
+			continue;
+		sqlite3_bind_int64(to, first, count->loops);
+		sqlite3_bind_int64(to, first + 1, count->rows);
+		if (count->loops)
+			sqlite3_bind_double(to, first + 2, (double)count->rows / (double)count->loops);
+		if (count->estimate >= 0)
+			sqlite3_bind_double(to, first + 3, count->estimate);
+		if (factor != 0)
+			sqlite3_bind_double(to, first + 4, factor > 0 ? factor : -1 / factor);
+	}
+}
+
+int node_times_print_rows(sqlite3 *trace, const plan_counts *counts, const char *format_name)
+{
+	enum { RUNS = 1, NODE = 3, PARENT, DETAIL, NS, SQUARE };
 	const struct sql_parameter parameters[] = { { ":trace_type", "Real" },
 		                                    { ":limit", "1" },
 		                                    { NULL, NULL } };
@@ -277,8 +298,8 @@ int node_times_print_rows(sqlite3 *trace, const char *format_name)
 	if (!code)
 		code = sqlite3_exec(db, sql_advise_nodes, NULL, NULL, NULL);
 	if (!code)
-		code = sqlite3_prepare_v2(db, "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", -1, &to,
-		                          NULL);
+		code = sqlite3_prepare_v2(db, "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		                          -1, &to, NULL);
 	if (!code)
 		code = sqlite3_prepare_v2(trace, sql_plan_nodes, -1, &from, NULL);
 	if (from)
@@ -291,10 +312,8 @@ int node_times_print_rows(sqlite3 *trace, const char *format_name)
 		sqlite3_bind_value(to, 3, sqlite3_column_value(from, DETAIL));
 		sqlite3_bind_double(to, 4, sqlite3_column_double(from, NS) / runs);
 		sqlite3_bind_double(to, 5, sqrt(sqlite3_column_double(from, SQUARE)) / runs);
-		for (int i = 0; i < 2; i++)
-			if (sqlite3_column_type(from, LOOPS) != SQLITE_NULL)
-				sqlite3_bind_double(to, 6 + i, sqlite3_column_double(from, LOOPS + i) / runs);
-		sqlite3_bind_double(to, 8, runs);
+		bind_counts(to, 6, counts, sqlite3_column_int64(from, NODE));
+		sqlite3_bind_double(to, 11, runs);
 		sqlite3_step(to);
 		code = sqlite3_reset(to);
 		sqlite3_clear_bindings(to);

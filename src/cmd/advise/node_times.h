@@ -16,11 +16,11 @@
 sqlite3 *node_times_measure(const struct way *way, const char *copy, const char *trace, int64_t run_ns,
                             int64_t ns, double *error);
 
-/* Prints the plan as a tree. A command_result. */
-int node_times_print(sqlite3 *trace, const char *title);
+/* Prints the plan as a tree, with the counts of a run. A command_result. */
+int node_times_print(sqlite3 *trace, const char *title, const plan_counts *counts);
 
 /* Prints the nodes as rows. */
-int node_times_print_rows(sqlite3 *trace, const char *format_name);
+int node_times_print_rows(sqlite3 *trace, const plan_counts *counts, const char *format_name);
 
 /* The work of that process: `queryprof --run-statement` with these words. Returns its exit status. */
 int node_times_run(int argc, char **argv);

@@ -5,12 +5,14 @@
 #pragma once
 
 #include "cmd/advise/connection.h"
+#include "cmd/read/plan_tree.h"
 
 struct way {
 	const char *sql, *pragma; /* pragma: NAME=VALUE, NULL: none */
 	const char *const *values;
 	size_t values_count;
-	int64_t run_ns; /* of a run, once it is known */
+	int64_t run_ns;     /* of a run, once it is known */
+	plan_counts counts; /* of the same run; empty: not known */
 };
 
 /* Whether a PRAGMA may be set: it is NAME=VALUE, and changes neither the file nor another connection. */

@@ -70,7 +70,7 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 	}
 	if (opcodes) /* the same pass over the samples makes its sums */
 		run_sql_prepare(db, sql_plan_opcodes);
-	int result = plan_tree_print(db, type, limit, NULL, &printed);
+	int result = plan_tree_print(db, type, &(struct plan_print){ .limit = limit }, &printed);
 	if (!result && !printed) {
 		char none[SHOWN_TYPE_NONE];
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/text.h"
 #include "base/vector.h"
 #include "cmd/file/virtual_index.h"
 #include "cmd/line/command.h"
@@ -36,6 +37,7 @@ struct node {
 	double own, own_square, total, square;
 	double looked;       /* its own time, and that of inner loops that are not scans */
 	int64_t loops, rows; /* loops -1: not known */
+	double estimate;     /* rows of each loop; -1: not known */
 	int depth;
 	bool is_last[DEPTH_MAX]; /* among its siblings; the same for each ancestor */
 };
@@ -53,6 +55,7 @@ struct tree {
 	double visited, returned; /* steps in whole tables, and rows, per run; -1: not known */
 	int64_t runs;
 	char *query, *seen; /* the first run's text and time */
+	bool is_cut;        /* its program has a limit of rows */
 };
 
 enum {
@@ -69,7 +72,10 @@ enum {
 	COLUMN_LOOPS,
 	COLUMN_ROWS,
 	COLUMN_VISITED,
-	COLUMN_RETURNED
+	COLUMN_RETURNED,
+	COLUMN_STATEMENT,
+	COLUMN_ESTIMATE,
+	COLUMN_IS_CUT
 };
 
 static void tree_free(struct tree *tree)
@@ -208,6 +214,55 @@ static void write_visited(FILE *to, const struct tree *tree)
 		fprintf(to, ", %.0f rows visited and %.0f returned a run", tree->visited + 1, tree->returned);
 }
 
+double plan_count_factor(int64_t loops, int64_t rows, double estimate)
+{
+	const double expected = fmax(1, estimate * (double)loops), found = fmax(1, (double)rows);
+
+	if (loops < 1 || estimate < 0)
+		return 0;
+	return found >= expected ? found / expected : -expected / found;
+}
+
+bool plan_may_end_early(const char *detail, bool is_cut)
+{
+	/* min() and max() stop at the first row: SQLite calls such a loop a search without a condition. */
+	return is_cut || (!strncmp(detail, "SEARCH ", 7) && !strchr(detail, '('));
+}
+
+static const char *plural(int64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* A small number that is not whole has two digits after the point. */
+static void write_number(FILE *to, const char *format, double number)
+{
+	fprintf(to, format, number < 10 && number != floor(number) ? 2 : 0, number);
+}
+
+static void write_counts(FILE *to, const struct tree *tree, const struct node *node)
+{
+	const long long loops = node->loops, rows = node->rows;
+	const double factor = plan_count_factor(loops, rows, node->estimate);
+
+	if (loops >= 0 && is_filter(node))
+		fprintf(to, "%lld of %lld row%s pass", rows, loops, plural(loops));
+	else if (loops >= 0)
+		fprintf(to, "%lld loop%s, %lld row%s", loops, plural(loops), rows, plural(rows));
+	if (loops > 1 && !is_filter(node))
+		write_number(to, ", %.*f a loop", (double)rows / (double)loops);
+	if (factor == 0)
+		return;
+	fprintf(to, ", %.*f estimated",
+	        node->estimate < 10 && node->estimate != floor(node->estimate) ? 1 : 0, node->estimate);
+	if (fabs(factor) >= 2)
+		fprintf(to, ": %.0f times %s%s", fabs(factor), factor > 0 ? "as many" : "fewer",
+		        fabs(factor) >= PLAN_FACTOR_MARKED &&
+		                        (factor > 0 || !plan_may_end_early(node->detail, tree->is_cut))
+		                ? " (BAD ESTIMATE)"
+		                : "");
+}
+
 static void write_mark(FILE *to, const struct tree *tree, const struct node *node)
 {
 	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
@@ -233,17 +288,34 @@ static void write_mark(FILE *to, const struct tree *tree, const struct node *nod
 	}
 }
 
-/* Prints the mark after the line's `used` columns, or below the line if it has no room. */
-static void print_mark(const struct tree *tree, const struct node *node, int used)
+typedef void write_function(FILE *to, const struct tree *tree, const struct node *node);
+
+/* What the function writes, malloc'ed. NULL: no memory. */
+static char *written(write_function *write, const struct tree *tree, const struct node *node)
 {
-	const int room = terminal_width();
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
 
 	if (to)
-		write_mark(to, tree, node);
-	if (to && fclose(to) == 0 && size) {
+		write(to, tree, node);
+	if (!to || fclose(to) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* Prints counts and mark after the line's `used` columns, or below the line if they have no room. */
+static void print_mark(const struct tree *tree, const struct node *node, int used)
+{
+	const int room = terminal_width();
+	char *counts = written(write_counts, tree, node), *mark = written(write_mark, tree, node);
+	char *text =
+		counts && mark ? text_format("%s%s%s", counts, *counts && *mark ? "; " : "", mark) : NULL;
+	const size_t size = text ? strlen(text) : 0;
+
+	if (size) {
 		const bool is_below = room && used + GAP + terminal_measure(text, size) > room;
 		const int indent = is_below ? INDENT * (node->depth + 1) + GAP : GAP;
 
@@ -252,6 +324,8 @@ static void print_mark(const struct tree *tree, const struct node *node, int use
 		terminal_print_padding(indent);
 		terminal_print_cut(text, size, is_below ? room - indent : INT_MAX, false);
 	}
+	free(counts);
+	free(mark);
 	free(text);
 }
 
@@ -274,13 +348,6 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	        printf(" %5.1f %%  %5.1f %%", 100 * share, whole > 0 ? 100 * node->total / whole : 0);
 	if (is_time)
 		used += printf(" %8.0f ms ±%.0f", node->total / 1e6, sqrt(node->square) / 1e6) - 1;
-	if (node->loops >= 0 && is_filter(node))
-		used += printf("  %lld of %lld row%s pass", (long long)node->rows, (long long)node->loops,
-		               node->loops == 1 ? "" : "s");
-	else if (node->loops >= 0)
-		used += printf("  %lld loop%s, %lld row%s", (long long)node->loops,
-		               node->loops == 1 ? "" : "s", (long long)node->rows,
-		               node->rows == 1 ? "" : "s");
 	print_mark(tree, node, used);
 	printf("\n");
 }
@@ -312,7 +379,25 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 	return true;
 }
 
-static bool add_node(struct tree *tree, sqlite3_stmt *row)
+/* The file has those of Bloom filters alone. */
+static void set_counts(struct node *node, const plan_counts *counts)
+{
+	if (!is_filter(node))
+		node->loops = -1;
+	for (size_t i = 0; i < counts->count; i++)
+		if (counts->items[i].node == node->id) {
+			node->loops = counts->items[i].loops;
+			node->rows = counts->items[i].rows;
+			node->estimate = counts->items[i].estimate;
+		}
+}
+
+static double number_or_unknown(sqlite3_stmt *row, int column)
+{
+	return sqlite3_column_type(row, column) == SQLITE_NULL ? -1 : sqlite3_column_double(row, column);
+}
+
+static bool add_node(struct tree *tree, sqlite3_stmt *row, const plan_counts *counts)
 {
 	struct node *node = vector_add(&tree->nodes);
 	const char *detail = (const char *)sqlite3_column_text(row, COLUMN_DETAIL);
@@ -329,9 +414,10 @@ static bool add_node(struct tree *tree, sqlite3_stmt *row)
 	                      ? -1
 	                      : sqlite3_column_int64(row, COLUMN_LOOPS);
 	node->rows = sqlite3_column_int64(row, COLUMN_ROWS);
-	tree->visited = sqlite3_column_type(row, COLUMN_VISITED) == SQLITE_NULL
-	                        ? -1
-	                        : sqlite3_column_double(row, COLUMN_VISITED);
+	node->estimate = number_or_unknown(row, COLUMN_ESTIMATE);
+	if (counts)
+		set_counts(node, counts);
+	tree->visited = number_or_unknown(row, COLUMN_VISITED);
 	tree->returned = sqlite3_column_double(row, COLUMN_RETURNED);
 	tree->whole += node->own;
 	return true;
@@ -344,6 +430,7 @@ static bool begin_tree(struct tree *tree, sqlite3_stmt *row)
 
 	tree_free(tree);
 	tree->runs = sqlite3_column_int64(row, COLUMN_RUNS);
+	tree->is_cut = sqlite3_column_int(row, COLUMN_IS_CUT) != 0;
 	tree->query = strdup(query ? query : "");
 	tree->seen = strdup(seen ? seen : "");
 	return tree->query && tree->seen;
@@ -382,11 +469,10 @@ int plan_tree_statements(sqlite3 *db)
 	return statements;
 }
 
-int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limit, const char *title,
-                    size_t *printed)
+int plan_tree_print(sqlite3 *db, const struct shown_type *type, const struct plan_print *how, size_t *printed)
 {
 	const struct sql_parameter parameters[] = { { ":trace_type", type->name },
-		                                    { ":limit", limit },
+		                                    { ":limit", how->limit },
 		                                    { NULL, NULL } };
 	sqlite3_stmt *rows = NULL;
 	struct tree tree = { .whole = 0 };
@@ -402,16 +488,16 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const char *limi
 		code = SQLITE_OK;
 		if (!tree.nodes.count || sqlite3_column_int64(rows, COLUMN_PLAN) != plan) {
 			if (tree.nodes.count) {
-				print_heading(&tree, number++ ? NULL : title, false);
+				print_heading(&tree, number++ ? NULL : how->title, false);
 				fine = print_tree(&tree, type);
 			}
 			fine = fine && begin_tree(&tree, rows);
 			plan = sqlite3_column_int64(rows, COLUMN_PLAN);
 		}
-		fine = fine && add_node(&tree, rows);
+		fine = fine && add_node(&tree, rows, how->counts);
 	}
 	if (fine && tree.nodes.count) {
-		print_heading(&tree, number ? NULL : title, number == 0 && is_one);
+		print_heading(&tree, number ? NULL : how->title, number == 0 && is_one);
 		number++;
 		fine = print_tree(&tree, type);
 	}

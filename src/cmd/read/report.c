@@ -216,9 +216,11 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 		result = print_part(db, type, &parts[i]);
 		if (result || parts[i].sql != sql_report_waits || planned == 0)
 			continue;
-		result = plan_tree_print(
-			db, type, is_one ? NULL : PLANS_MAX,
-			planned == 1 ? "Plan, by time of its nodes" : "Plans, by time of their nodes", NULL);
+		const struct plan_print how = { .limit = is_one ? NULL : PLANS_MAX,
+			                        .title = planned == 1 ? "Plan, by time of its nodes"
+			                                              : "Plans, by time of their nodes" };
+
+		result = plan_tree_print(db, type, &how, NULL);
 		if (is_one)
 			plan_tree_print_others(db, selection.like);
 	}
