@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user's program that has only the installed files. It profiles a query of its own and reads in SQL where
- * the time went.
+ * A user's program that is built with the installed files alone. It profiles its query, and reads with SQL
+ * where the time went.
  */
 #include <queryprof.h>
 #include <sqlite3.h>
@@ -65,7 +65,7 @@ int main(void)
 	printf("queries %lld, cpu %lld ms, samples %lld standing for %lld ms, %lld from main to "
 	       "sqlite3_step\n",
 	       queries, cpu_ms, samples, weighted_ms, named);
-	/* Half and double: this is about the installation, accuracy has tests of its own. */
+	/* A factor of two suffices, because this tests the installation; tests/accuracy tests the values. */
 	if (queries != 1 || samples == 0 || weighted_ms < cpu_ms / 2 || weighted_ms > cpu_ms * 2 ||
 	    named * 2 < samples)
 		fail("profile", "not what the query's CPU time says");

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SKIPPED 77
-#define FIRST_NEWER SYS_rseq /* calls get rising numbers */
+#define FIRST_NEWER SYS_rseq /* newer calls have higher numbers */
 #define X32 0x40000000
 #define NOEXEC_SEAL 8 /* MFD_NOEXEC_SEAL, Linux 6.3 */
 

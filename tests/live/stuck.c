@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host whose threads are inside queries. usage: stuck MODE [PATH]
+ * A host whose threads are inside queries.
+ *
+ * usage: stuck MODE [PATH]
  *   long       one endless query, and two prepared statements that do not run
  *   nested     a function of a query runs another one
  *   prepares   does nothing but prepare and finalize
  *   threads    64 threads, each in a query that names it
- *   waits      waits for a lock of the database at PATH, by the busy handler
+ *   waits      waits for a lock of the database at PATH, in the busy handler
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -85,7 +87,7 @@ int main(int argc, char **argv)
 		sqlite3_busy_timeout(db, 3600000);
 		sqlite3_exec(db, "INSERT INTO t VALUES (2) /* waits */", NULL, NULL, NULL);
 	}
-	/* Else the compiler forgets them. */
+	/* Otherwise the compiler would not keep them. */
 	sqlite3_finalize(idle);
 	sqlite3_finalize(later);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's evaluation of a seccomp filter agrees with the kernel's: random filters, each installed by a
- * child that then makes the call.
+ * The library's evaluation of seccomp filters agrees with the kernel's. A child installs each random filter and
+ * then makes the call.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -56,7 +56,7 @@ static uint32_t pick_number(void)
 	return numbers[pick(sizeof(numbers) / sizeof(*numbers))];
 }
 
-/* Few words, so that jumps are often taken. */
+/* Few different numbers, so that conditions are often true. */
 static struct sock_filter pick_code(unsigned left)
 {
 	static const uint16_t operations[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_DIV, BPF_AND,
@@ -66,7 +66,7 @@ static struct sock_filter pick_code(unsigned left)
 	uint16_t operation = operations[pick(10)];
 	uint32_t k = pick_number();
 
-	/* The kernel refuses these. */
+	/* The kernel refuses division by 0 and such shifts. */
 	if (operation == BPF_DIV && source == BPF_K && !k)
 		k = 1;
 	if ((operation == BPF_LSH || operation == BPF_RSH) && source == BPF_K)
@@ -97,7 +97,7 @@ static size_t make_program(struct sock_filter *program)
 
 enum { KERNEL_REFUSES, KERNEL_LETS_LIVE, KERNEL_PUNISHES };
 
-/* Instructions before it let all other calls pass. */
+/* Adds instructions before the program that allow all other calls. */
 static int ask_kernel(const struct sock_filter *program, size_t size)
 {
 	struct sock_filter whole[40] = { CODE(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -111,7 +111,7 @@ static int ask_kernel(const struct sock_filter *program, size_t size)
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
-		signal(SIGSYS, SIG_DFL); /* cmocka has a handler */
+		signal(SIGSYS, SIG_DFL); /* instead of cmocka's handler */
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 		    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
@@ -131,7 +131,7 @@ static struct seccomp_call the_call(unsigned known)
 	return call;
 }
 
-/* With the first instruction of ask_kernel(): A has the number. */
+/* As in ask_kernel(), A contains the call's number when the program starts. */
 static void random_programs(void **state)
 {
 	struct sock_filter program[40] = { CODE(BPF_LD | BPF_W | BPF_ABS,
@@ -144,7 +144,7 @@ static void random_programs(void **state)
 		size_t size = make_program(program + 1);
 		int kernel;
 
-		/* Where the call is made from is not known. */
+		/* The library does not know the address of the call. */
 		for (size_t j = 1; j <= size; j++)
 			if (program[j].code == (BPF_LD | BPF_W | BPF_ABS) &&
 			    (program[j].k == 8 || program[j].k == 12))
@@ -156,7 +156,7 @@ static void random_programs(void **state)
 		if (seccomp_punishes(program, size + 1, &all) != (kernel == KERNEL_PUNISHES))
 			fail_msg("program %d: the kernel %s", i,
 			         kernel == KERNEL_PUNISHES ? "punishes" : "does not");
-		/* With less known, it may be more that is punished, and never less. */
+		/* If less is known, the library may assume more punishment, but never less. */
 		for (unsigned known = 0; kernel == KERNEL_PUNISHES && known < 0x3f; known += 7) {
 			const struct seccomp_call some = the_call(known);
 
@@ -165,12 +165,12 @@ static void random_programs(void **state)
 	}
 	printf("%d refused, %d lived, %d were punished\n", seen[0], seen[1], seen[2]);
 	if (!seen[1] && !seen[2])
-		skip(); /* no seccomp here */
+		skip(); /* this system has no seccomp */
 	assert_in_range(seen[1], 100, 3000);
 	assert_in_range(seen[2], 100, 3000);
 }
 
-/* One that looks at an argument, as libseccomp makes it. */
+/* A filter that reads an argument, as libseccomp makes it. */
 static void unknown_arguments(void **state)
 {
 	const uint32_t low = offsetof(struct seccomp_data, args);
@@ -187,7 +187,7 @@ static void unknown_arguments(void **state)
 	assert_true(seccomp_punishes(program, 5, &call));
 	call.known = 0x3e;
 	assert_true(seccomp_punishes(program, 5, &call));
-	/* Whatever it is, it is allowed, or refused. */
+	/* For every argument, the call is allowed or refused. */
 	const struct sock_filter either[] = {
 		CODE(BPF_LD | BPF_W | BPF_ABS, low),
 		JUMP(BPF_JGT | BPF_K, 1, 0, 1),
@@ -199,7 +199,7 @@ static void unknown_arguments(void **state)
 	assert_true(seccomp_punishes(either, 4, &call));
 }
 
-/* As many instructions as the kernel takes, each with two ways: an answer, soon. */
+/* The longest filter that the kernel accepts, with many branches, is evaluated quickly. */
 static void many_ways(void **state)
 {
 	static struct sock_filter program[BPF_MAXINSNS];
@@ -211,7 +211,7 @@ static void many_ways(void **state)
 			i % 2 ? JUMP(BPF_JGT | BPF_K, (uint32_t)i, 0, (uint8_t)(i + 3 < BPF_MAXINSNS ? 1 : 0))
 			      : CODE(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args));
 	program[BPF_MAXINSNS - 1] = CODE(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	/* Too many to be sure. */
+	/* There are too many paths to follow all. */
 	assert_true(seccomp_punishes(program, BPF_MAXINSNS, &call));
 	call.known = 1;
 	assert_false(seccomp_punishes(program, BPF_MAXINSNS, &call));

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests of Redmine from its source in the empty folder it is started in, with Debian's gems and SQLite.
+# Runs tests of Redmine from its source in the current folder, which is empty, with Debian's gems and SQLite.
 #
 #   redmine.sh SOURCE TESTS
 set -e
