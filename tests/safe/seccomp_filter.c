@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's evaluation of seccomp filters agrees with the kernel's. A child installs each random filter and
- * then makes the call.
+ * The library's evaluation of seccomp filters agrees with the kernel's. A child installs each random filter
+ * and then makes the call.
  */
 #include <errno.h>
 #include <linux/audit.h>
