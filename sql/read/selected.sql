@@ -38,8 +38,8 @@ WHERE q.finished OR q.statement;
 
 -- The statements among those whose plan is not known, and why (see run_plans.sql).
 CREATE TEMP VIEW selected_without_plan AS
-SELECT hash, min(query) AS query, ns, known_reason, reason
-FROM (SELECT hash, query, sum(kinds.ns) OVER (PARTITION BY hash) AS ns, known_reason, reason,
+SELECT hash, min(query) AS query, ns, reason, is_sqlites
+FROM (SELECT hash, query, sum(kinds.ns) OVER (PARTITION BY hash) AS ns, reason, is_sqlites,
              max(has_plan) OVER (PARTITION BY hash) AS has_plan,
              row_number() OVER (PARTITION BY hash ORDER BY rank DESC, reason, kinds.run) AS place
       -- Runs of a kind have one reason.

@@ -101,7 +101,9 @@ SELECT what, value FROM (
 	                             sum(autoindexes))
 	FROM parts HAVING sum(autoindexes) > 0
 	UNION ALL
-	SELECT 12, 'no plan', iif((SELECT count(*) FROM temp.selected_statements) = 1, (SELECT max(known_reason) FROM temp.selected_without_plan), NULL)
+	SELECT 12, 'no plan', iif((SELECT count(*) FROM temp.selected_statements) = 1, (
+		SELECT reason || coalesce('. To get one: ' || remedy, '')
+		FROM temp.selected_without_plan LEFT JOIN temp.plan_remedies USING (reason) WHERE is_sqlites), NULL)
 	UNION ALL
 	SELECT 13, 'interval', (
 		SELECT group_concat(clock || printf(iif(low < high, ' %g to %g', ' %g') || ' ms', low / 1e6, high / 1e6)

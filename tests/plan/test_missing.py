@@ -3,16 +3,17 @@
 """The reason why a statement has no plan is in the trace file, in `plan`, in `report` and in the last lines of
 `record`.
 
-usage: test_missing.py QUERYPROF"""
+usage: test_missing.py QUERYPROF SOURCES"""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import unittest
 
-COMMAND = os.path.abspath(sys.argv.pop(1))
+COMMAND, SOURCES = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 # A third of a second of work on any machine, because samples come at its ticks.
 PROGRAM = """
@@ -28,6 +29,7 @@ while time.thread_time() < end:
 CASES = [
     ("db.set_authorizer(lambda *_: 0)", "the connection has an authorizer"),
     ("db.set_progress_handler(lambda: 0, 1000000)", "the connection has a progress handler"),
+    ("db.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 50)", "the statement with EXPLAIN QUERY PLAN is longer than the connection allows"),
 ]
 
 
@@ -55,7 +57,7 @@ class Missing(unittest.TestCase):
     def check(self, reason, said):
         self.assertEqual(self.reasons(), [reason])
         self.assertIn(f"no plan: {reason}: SELECT count(*)", self.show("plan", self.trace, "--like", "SELECT count"))
-        self.assertRegex(self.show("report", self.trace, "--like", "SELECT count"), f"no plan +{reason}\n")
+        self.assertRegex(self.show("report", self.trace, "--like", "SELECT count"), f"no plan +{reason}. To get one: .*queryprof analyze\n")
         self.assertRegex(said, rf"plans: \d of \d sampled statements? ha\w+ none: .*{reason} \(1\)")
 
     def test_callbacks(self):
@@ -93,6 +95,22 @@ db.set_progress_handler(None, 0)
         self.assertEqual(self.reasons(), [])
         self.assertIn("SCAN t", self.show("plan", self.trace, "--like", "SELECT count"))
         self.assertNotIn("authorizer", said)
+
+    def test_samples_are_too_few(self):
+        self.record("/usr/bin/python3", "-c", PROGRAM.format(setting="db.set_authorizer(lambda *_: 0)"))
+        db = sqlite3.connect(self.trace)
+        db.executescript("DELETE FROM missing_plans; UPDATE queries SET samples_cpu = 0, samples_real = 0")
+        db.close()
+        self.assertRegex(self.show("report", self.trace, "--like", "SELECT count"), "no plan +no run of it had a sample. To get one: more runs")
+
+    def test_each_reason_has_a_remedy(self):
+        with open(os.path.join(SOURCES, "src/sqlite/plan/missing.h"), encoding="utf-8") as file:
+            reasons = re.findall(r'REASON\(\w+, "\w+", \w+,((?:[\s\\]*"[^"]*")+)\)', file.read())
+        with open(os.path.join(SOURCES, "sql/read/run_plans.sql"), encoding="utf-8") as file:
+            remedies = {reason.replace("''", "'") for reason in re.findall(r"^\('((?:[^']|'')*)',", file.read(), re.M)}
+        reasons = {"".join(re.findall('"([^"]*)"', reason)) for reason in reasons}
+        self.assertGreater(len(reasons), 10)
+        self.assertEqual({reason for reason in reasons if not reason.startswith("SQLite explains only ")} - remedies, set())
 
     def test_all_have_plans(self):
         self.assertNotIn("plans:", self.record("/usr/bin/python3", "-c", PROGRAM.format(setting="")))

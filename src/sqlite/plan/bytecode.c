@@ -400,9 +400,10 @@ static void read_plan(const struct bytecode_due *due, const struct opcode_librar
 	struct plan plan = { .nodes = { 0 } };
 	enum bytecode_counter reason = PLAN_REFUSED;
 
-	/* A text that the host allows to be no longer would be reported to its error log. */
-	if (text && strlen(text) <= (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1) &&
-	    module_replay_prepare(api, due->db, text, &explained) == SQLITE_OK && explained) {
+	/* It would be reported to the host's error log. */
+	if (text && strlen(text) > (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1))
+		reason = PLAN_TOO_LONG;
+	else if (text && module_replay_prepare(api, due->db, text, &explained) == SQLITE_OK && explained) {
 		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
 		if (reason == PLAN_DIFFERENT && !is_answered(due, library, replay, explained))
 			reason = PLAN_FOREIGN_DIFFERENT;

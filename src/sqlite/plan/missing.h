@@ -9,9 +9,11 @@
 	REASON(PLAN_NOT_REACHED, "plans_not_reached", false,                                                 \
 	       "the process ended before it made a call in which queryprof could read the plan unnoticed")   \
 	REASON(PLAN_FOREIGN_TABLE, "plans_of_foreign_tables", false,                                         \
-	       "queryprof did not see the module of a virtual table answer when the statement was prepared") \
+	       "queryprof did not see what the module of a virtual table answered when the statement was "   \
+	       "prepared, or had no time to use it")                                                         \
 	REASON(PLAN_FOREIGN_MODULE, "plans_of_unknown_modules", false,                                       \
-	       "the statement uses a virtual table whose module is in allocated memory")                     \
+	       "queryprof could not replace the methods of a virtual table's module, which may be in "       \
+	       "allocated memory")                                                                           \
 	REASON(PLAN_FOREIGN_DIFFERENT, "plans_of_other_answers", true,                                       \
 	       "SQLite would not ask the module of a virtual table again what it asked before")              \
 	REASON(PLAN_AUTHORIZER, "plans_behind_authorizers", false, "the connection has an authorizer")       \
@@ -24,6 +26,8 @@
 	       "the connection was closed before the plan could be read")                                    \
 	REASON(PLAN_ERROR_IN_USE, "plans_behind_errors", false,                                              \
 	       "the program could still read an error of the connection")                                    \
+	REASON(PLAN_TOO_LONG, "plans_too_long", true,                                                        \
+	       "the statement with EXPLAIN QUERY PLAN is longer than the connection allows")                 \
 	REASON(PLAN_REFUSED, "plans_refused", true, "SQLite did not prepare the statement again")            \
 	REASON(PLAN_DIFFERENT, "plans_different", true,                                                      \
 	       "after SQLite prepared the statement again, its program differed from the one that ran")      \
