@@ -25,9 +25,6 @@
 #include "sql_advise_compared_table.h"
 
 #define TIME_DEFAULT INT64_C(10000000000)
-#define ENOUGH 0.005 /* the standard error of a difference, as a part of the time before */
-#define LEAST 0.01   /* a smaller difference does not count, because places in memory make as much */
-#define CERTAIN 3    /* standard errors */
 #define WAYS_MAX 8
 #define RUNS_MIN 30
 #define RUNS_MAX 100000
@@ -159,17 +156,6 @@ static sqlite3_stmt *prepare(const struct side *side, int variant)
 	return way_prepare(side->what, side->connection);
 }
 
-static const char *verdict_of(const struct turns *turns)
-{
-	const double error = sums_error(&turns->saved);
-
-	if (!isfinite(error))
-		return "not known";
-	if (fabs(turns->saved.mean) < CERTAIN * error || fabs(turns->saved.mean) < LEAST * turns->before.mean)
-		return "no difference";
-	return turns->saved.mean > 0 ? "faster" : "slower";
-}
-
 static int put_compared(sqlite3 *db, const struct way *way, const struct turns *turns,
                         const struct rows rows[2])
 {
@@ -188,7 +174,7 @@ static int put_compared(sqlite3 *db, const struct way *way, const struct turns *
 		sqlite3_bind_double(row, 6, sums_error(&turns->after));
 		sqlite3_bind_double(row, 8, sums_error(&turns->saved) / before);
 	}
-	sqlite3_bind_text(row, 9, verdict_of(turns), -1, SQLITE_STATIC);
+	sqlite3_bind_text(row, 9, turns_verdict(turns), -1, SQLITE_STATIC);
 	sqlite3_bind_int64(row, 10, turns->saved.count);
 	sqlite3_bind_int(row, 11, turns->is_cut);
 	if (rows[1].is_whole && !rows[1].is_write)
@@ -207,7 +193,7 @@ static int put_compared(sqlite3 *db, const struct way *way, const struct turns *
 static int compare(sqlite3 *db, const struct way *first, struct way *other, struct connection *connection,
                    const char *given, const char *copy, int64_t ns)
 {
-	const struct turns_limit limit = { ns, ns / 2, RUNS_MIN, ENOUGH };
+	const struct turns_limit limit = { ns, ns / 2, RUNS_MIN, TURNS_ENOUGH };
 	struct connection second;
 	struct rows rows[2];
 	struct turns turns;
@@ -257,7 +243,7 @@ static int print_time(const struct way *way, struct connection *connection, int6
 	int code = statement ? SQLITE_DONE : SQLITE_ERROR;
 
 	while (code == SQLITE_DONE && sums.count < RUNS_MAX &&
-	       (sums.count < RUNS_MIN || sums_error(&sums) > ENOUGH * sums.mean)) {
+	       (sums.count < RUNS_MIN || sums_error(&sums) > TURNS_ENOUGH * sums.mean)) {
 		double time = 0;
 
 		code = connection_time(connection, statement, ns + RUN_SLOWER * way->run_ns, &time);

@@ -2,6 +2,8 @@
 #include "cmd/advise/turns.h"
 
 #define PAIRS_MAX 3000
+#define CERTAIN 3 /* standard errors */
+#define LEAST 0.01
 
 static bool run(const struct side *side, int variant, const struct turns_limit *limit, double *ns,
                 bool *is_cut)
@@ -51,4 +53,15 @@ bool turns_take(struct turns *turns, const struct side sides[2], int variants,
 			break;
 	}
 	return true;
+}
+
+const char *turns_verdict(const struct turns *turns)
+{
+	const double error = sums_error(&turns->saved);
+
+	if (!isfinite(error))
+		return "not known";
+	if (fabs(turns->saved.mean) < CERTAIN * error || fabs(turns->saved.mean) < LEAST * turns->before.mean)
+		return "no difference";
+	return turns->saved.mean > 0 ? "faster" : "slower";
 }

@@ -51,6 +51,13 @@ struct turns_limit {
 	double error;       /* a sufficient standard error of `saved`, as a part of the time before */
 };
 
+#define TURNS_ENOUGH 0.005 /* such an error, for a verdict on a difference of a few per cent */
+
+/* The second side in comparison with the first: "faster" or "slower" if the difference is three standard
+ * errors and 1 %, because different places in memory can make a smaller one, else "no difference". "not
+ * known" without two pairs. */
+const char *turns_verdict(const struct turns *turns);
+
 /* False: one side failed, with the reason in its connection->error. */
 bool turns_take(struct turns *turns, const struct side sides[2], int variants,
                 const struct turns_limit *limit);
