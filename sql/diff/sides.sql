@@ -19,9 +19,10 @@ CREATE TABLE side_functions (
 	total REAL, total_n INTEGER, total_square REAL);
 
 -- A row for each period in which a statement had a plan, with its runs in that period, see plan_changes.sql.
+-- versions: of the SQLite that made the plan.
 CREATE TABLE side_plans (
 	side TEXT, hash INTEGER, query TEXT, place TEXT, plan_hash INTEGER, plan TEXT, start_ns INTEGER,
-	last_ns INTEGER, runs INTEGER, ns INTEGER);
+	last_ns INTEGER, runs INTEGER, ns INTEGER, versions TEXT);
 
 -- As in read/selected.sql.
 CREATE TABLE schema_changes (side TEXT, place TEXT, at_ns INTEGER, text TEXT);

@@ -3,6 +3,7 @@
 -- first. Other plans of these statements follow without a time, because short runs have no samples; so do all plans if only
 -- one statement is selected. node -1 is time that is not known, -2 preparing the statement, -3 resetting or
 -- finalizing it, -4 the time in a run queue, 0 the statement's own work. loops and rows: in all of the runs, if they were counted.
+-- estimate: rows that the planner expected of each start of a loop, if SQLite has counted. is_cut: the program has a limit of rows.
 -- Parameters: :trace_type; :limit, plans at most.
 WITH runs AS MATERIALIZED (
 	SELECT r.program, r.runs, r.fullscan_steps, r.rows, r.finished
@@ -56,7 +57,7 @@ filters AS MATERIALIZED (
 	SELECT program, max(node) AS filter FROM plan_nodes
 	WHERE program IN (SELECT program FROM shown) AND detail GLOB 'BLOOM FILTER ON *' GROUP BY program HAVING count(*) = 1),
 counts AS MATERIALIZED (
-	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows
+	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows, avg(l.estimate) AS estimate
 	FROM plan_loops AS l CROSS JOIN temp.selected AS s ON s.id = l.query CROSS JOIN queries AS q ON q.id = l.query
 	JOIN nodes AS n ON n.program = q.program AND n.node = iif(l.node = -4, (SELECT filter FROM filters AS f WHERE f.program = q.program), l.node)
 	WHERE q.finished OR q.statement
@@ -76,7 +77,7 @@ visited AS MATERIALIZED (
 SELECT plan.newest AS plan, coalesce(seen.runs, (SELECT coalesce(sum(runs), 0) FROM runs JOIN shown USING (program) WHERE shown.newest = plan.newest)) AS runs,
        x.query AS query, n.node AS node, n.parent AS parent, n.detail AS detail, coalesce(t.ns, 0) AS ns, coalesce(t.square, 0) AS square,
        coalesce(seen.seen, 'not ended') AS seen, n.compared AS compared, c.loops AS loops, c.rows AS rows, visited.steps AS steps,
-       visited.rows AS returned, printf('%016x', x.normalized_query_hash) AS statement, NULL AS estimate,
+       visited.rows AS returned, printf('%016x', x.normalized_query_hash) AS statement, c.estimate AS estimate,
        EXISTS (SELECT 1 FROM program_opcodes AS o WHERE o.program = plan.newest AND o.opcode = 'DecrJumpZero') AS is_cut
 FROM plan
 LEFT JOIN seen USING (newest)

@@ -62,6 +62,8 @@ struct opcode_row {
 struct loop_row {
 	struct bytecode_row row;
 	int64_t loops, rows;
+	double estimate; /* rows that SQLite's planner expected of each start of the loop; negative: not known
+	                  */
 };
 
 /* A loop whose opcode is known, not its node. */
@@ -82,4 +84,4 @@ struct missing_plan_row {
 };
 
 /* Bytes of rows in one record: all loops of a run fit. */
-#define BYTECODE_ROWS_BYTES 1536u
+#define BYTECODE_ROWS_BYTES 2048u

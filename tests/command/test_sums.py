@@ -202,6 +202,61 @@ class Sums(Tool):
         self.assertRegex(out, r"Plans that changed.*\n.*\n.* 3\.0 ms +30\.0 ms +10\.0 +3 +3 ")
         self.assertRegex(self.output("plan", self.trace, "--opcodes"), r"\n *7 +Next .* 60\.0 ms +100\.0\n")
 
+    def test_rows_and_estimates(self):
+        """10 times as many rows as expected are marked, and as few, but not in a program with a limit of rows. A graph has the same words."""
+        self.insert_statement(1, 'SELECT x FROM t JOIN u WHERE y = "a\\"')
+        self.insert("plans", plan_hash=1, plan="SCAN t\n  SEARCH u USING INDEX i (y=?)\n  SEARCH v (y=?)\n")
+        self.insert("programs", id=1, statement=1, plan_hash=1)
+        for node, parent, detail in (3, 0, "SCAN t"), (5, 3, "SEARCH u USING INDEX i (y=?)"), (8, 5, "SEARCH v (y=?)"):
+            self.insert("plan_nodes", program=1, node=node, parent=parent, detail=detail)
+            self.insert("program_opcodes", program=1, address=node, node=node, opcode="Next")
+        run = self.insert_run(1, 30, program=1)
+        self.insert_samples(run, 30, opcode=5)
+        for node, loops, rows, estimate in (3, 1, 40, 1000), (5, 40, 800, 2), (8, 800, 0, None):
+            self.insert("plan_loops", query=run, node=node, loops=loops, rows=rows, estimate=estimate)
+        self.db.commit()
+        out = self.output("plan", self.trace)
+        self.assertRegex(out, r"SCAN t .*  1 loop, 40 rows, 1000 estimated: 25 times fewer \(BAD ESTIMATE\); the whole table")
+        self.assertRegex(out, r"SEARCH u USING .*  40 loops, 800 rows, 20 a loop, 2 estimated: 10 times as many \(BAD ESTIMATE\)\n")
+        self.assertRegex(out, r"SEARCH v .*  800 loops, 0 rows, 0 a loop\n")
+        dot = self.output("plan", self.trace, "--dot")
+        self.assertRegex(dot, r"^digraph plans \{\n(.*\n)*\}\n$")
+        self.assertIn('y = \\"a\\\\\\""];\n', dot)
+        self.assertIn('\t\tp1_1 [label="SEARCH u USING INDEX i (y=?)\\nself 100.0 %, total 100.0 %, 30 ms ±5\\n'
+                      '40 loops, 800 rows, 20 a loop, 2 estimated: 10 times as many (BAD ESTIMATE)", fillcolor="0.05 1.00 1"];\n\t\tp1_0 -> p1_1;\n', dot)
+        self.assertEqual(re.findall(r"p1\S* -> \S+", dot), ["p1 -> p1_0;", "p1_0 -> p1_1;", "p1_1 -> p1_2;"])
+        self.insert("program_opcodes", program=1, address=9, node=0, opcode="DecrJumpZero")
+        self.db.commit()
+        out = self.output("plan", self.trace)
+        self.assertRegex(out, r"SCAN t .*  1 loop, 40 rows, 1000 estimated: 25 times fewer; the whole table")
+        self.assertRegex(out, r"SEARCH u USING .* 10 times as many \(BAD ESTIMATE\)\n")
+
+    def test_plans_side_by_side(self):
+        """The plan of each side that took most of the time, with the lines in common next to each other."""
+        self.insert_statement(1, "SELECT x\nFROM t WHERE y = 1")
+        self.insert_statement(2, "SELECT y FROM t")
+        plans = ("SEARCH t USING INDEX i (y=?)\nSCAN u\nUSE TEMP B-TREE FOR ORDER BY\n", "SCAN t\nSCAN u\nSEARCH v USING AUTOMATIC COVERING INDEX (z=?)\n",
+                 "SCAN a\nSCAN b\n", "SCAN b\nSCAN a\n", "SCAN t\n")
+        self.insert("libraries", id=8, path="/lib/old.so", version="3.40.1")
+        self.insert("libraries", id=9, path="/lib/new.so", version="3.46.0")
+        for program, plan in enumerate(plans, 1):
+            self.insert("programs", id=program, statement=2 if program in (3, 4) else 1, plan_hash=program, library=9 if program == 2 else 8)
+            self.insert("plans", plan_hash=program, plan=plan)
+        runs = (1, 1, 3), (2, 3, 2), (1, 5, 1), (1, 2, 50), (2, 4, 2), (1, 2, 50)
+        for statement, program, ms in runs:
+            self.insert_samples(self.insert_run(statement, ms, database="/a.db", program=program), ms)
+        self.db.commit()
+        out = self.output("diff", self.trace, "--at", "start+2500ms")
+        side_by_side = out[out.index("Plans that differ, side by side"):]
+        first, second = side_by_side.split("\n\n")[1:]
+        self.assertRegex(first, r"^\[\w{8}\] SELECT x FROM t WHERE y = 1\n"
+                         r"changed: SQLite 3\.40\.1, then 3\.46\.0; index i is no longer used; automatic indexes: 0, then 1; sorts: 1, then 0\n"
+                         r"A: 3\.0 ms a run +B: 50 ms a run\n"
+                         r"SEARCH t USING INDEX i \(y=\?\) +\| SCAN t\nSCAN u {25}SCAN u\n"
+                         r"USE TEMP B-TREE FOR ORDER BY +\| SEARCH v USING AUTOMATIC COVERING INDEX \(z=\?\)$")
+        self.assertRegex(second, r"^\[\w{8}\] SELECT y FROM t\nchanged: the order of the loops\nA: 2\.0 ms a run +B: 2\.0 ms a run\n"
+                         r"SCAN a +<\nSCAN b {12}SCAN b\n +> SCAN a\n$")
+
     def test_what_changed_a_plan(self):
         """The statement between the last run with the old plan and the first with the new one, on the same database."""
         for number, text in enumerate(("SELECT x FROM t WHERE y = 1", "CREATE INDEX a ON t(z);", "\n CREATE INDEX\tb ON t(z)", "CREATE INDEX c\nON t(z);",

@@ -319,7 +319,7 @@ class ScanStatus(unittest.TestCase):
                     self.compare_counts(db, sql, runs)
             db.close()
             tree = subprocess.run([COMMAND, "plan", trace, "--like", "left join u"], check=True, stdout=subprocess.PIPE, text=True).stdout
-            self.assertRegex(tree, r"SEARCH u .* loops, \d+ rows")
+            self.assertRegex(tree, r"SEARCH u .* loops, \d+ rows, [0-9.]+ a loop, [0-9.]+ estimated")
         self.deviations.sort(reverse=True)
         beyond = [one for one in self.deviations if one[0] > ERRORS]
         print(f"{self.checked} nodes of {len(STATEMENTS)} statements, {len(self.deviations)} bounds compared and {self.short} "

@@ -32,7 +32,7 @@ static void put_wait_span(uint64_t start_ns, uint32_t thread)
 /* Puts the loop counters of a run. */
 static void put_loops(struct query_key key)
 {
-	static const struct loop_row row = { { ROW_LOOP, sizeof(row), 1 }, 10, 20 };
+	static const struct loop_row row = { { ROW_LOOP, sizeof(row), 1 }, 10, 20, 2 };
 	struct bytecode_rows_record *record = reserve(sizeof(*record) + sizeof(row));
 
 	record->query = key;

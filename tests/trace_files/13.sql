@@ -568,6 +568,7 @@ CREATE TABLE plan_loops (
  node  INTEGER NOT NULL,
  loops INTEGER NOT NULL, -- how often the loop began
  rows  INTEGER NOT NULL, -- that it visited
+ estimate REAL DEFAULT NULL, -- rows that the planner expected of each start of the loop
  PRIMARY KEY (query, node)
 ) WITHOUT ROWID;
 CREATE TABLE program_opcodes (

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cmd/advise/way.h"
-#include "cmd/read/plan_tree.h"
+#include "cmd/read/plan_counts.h"
 
 /* The counts of the statement's runs since it was prepared. Empty if the SQLite that is linked does not
  * count. SQLite numbers the loops of a program that runs differently from those of EXPLAIN QUERY PLAN, whose

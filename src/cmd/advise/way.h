@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cmd/advise/connection.h"
-#include "cmd/read/plan_tree.h"
+#include "cmd/read/plan_counts.h"
 
 struct way {
 	const char *sql, *pragma; /* pragma: NAME=VALUE, NULL: none */

@@ -15,6 +15,7 @@
 #include "cmd/file/shown_type.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/file/words.h"
+#include "cmd/read/plan_sides.h"
 #include "sql_diff_function_sums.h"
 #include "sql_diff_functions.h"
 #include "sql_diff_means.h"
@@ -95,7 +96,7 @@ static int read_side(sqlite3 *both, const struct side *side)
 	static const struct copy copies[] = {
 		{ sql_diff_side_totals, "INSERT INTO side_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_statements, "INSERT INTO side_statements VALUES (?, ?, ?, ?, ?, ?, ?, ?)" },
-		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
+		{ sql_diff_side_plans, "INSERT INTO side_plans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" },
 		{ sql_diff_side_schema_changes, "INSERT INTO schema_changes VALUES (?, ?, ?, ?)" },
 	};
 	static const struct copy factors = { "SELECT hash, factor FROM side_factors",
@@ -267,6 +268,8 @@ static int run(int argc, char **argv)
 		result = compare(both);
 	if (!result)
 		result = print_plans(both);
+	if (!result)
+		result = plan_sides_print(both, limit);
 	sqlite3_close(both);
 	return result;
 }
@@ -281,6 +284,11 @@ const struct command command_diff = {
 		   "statement as A has. `change` is from A to B. Statements that differ only in literals are "
 		   "one. Functions are the same if their name and their module's name are, so you can "
 		   "compare files from before and after a new build.\n\n"
+		   "If a statement's plan on A is another one than on B, both are printed next to each "
+		   "other, with what "
+		   "changed: SQLite's version, indexes, sorts or the order of the loops. Lines in only one "
+		   "of the plans "
+		   "have the sign < or >, and | is between two different lines.\n\n"
 		   "`noise` is ~ if chance alone makes such a difference. For a statement, its runs differ "
 		   "too much among themselves (Welch's t-test, 5 %). For a function, the difference is less "
 		   "than two standard errors of the difference of two Poisson counts. ? marks a statement "

@@ -16,12 +16,14 @@
 
 #define PLANS_MAX 3 /* without --limit */
 
-static const char *type_name, *limit, *opcodes;
+static const char *type_name, *limit, *opcodes, *dot;
 
 static const struct command_option options[] = {
 	SHOWN_TYPE_OPTION(&type_name),
 	LIMIT_OPTION(&limit, "plans at most (default 3)"),
 	COMMAND_FLAG("opcodes", &opcodes, "also the newest program, with the time of each opcode"),
+	COMMAND_FLAG("dot", &dot,
+	             "as a graph for Graphviz: dot -Tsvg; boxes are redder the more time they take"),
 	{ 0 },
 };
 
@@ -65,23 +67,25 @@ static int print(sqlite3 *db, const char *path, const struct shown_type *type)
 	size_t printed;
 
 	if (!plan_tree_statements(db)) {
-		print_missing(db);
+		if (!dot)
+			print_missing(db);
 		return complain("%s: these runs have no known plan", path);
 	}
 	if (opcodes) /* the same pass over the samples makes its sums */
 		run_sql_prepare(db, sql_plan_opcodes);
-	int result = plan_tree_print(db, type, &(struct plan_print){ .limit = limit }, &printed);
+	int result =
+		plan_tree_print(db, type, &(struct plan_print){ .limit = limit, .is_dot = dot }, &printed);
 	if (!result && !printed) {
 		char none[SHOWN_TYPE_NONE];
 
 		shown_type_none(type, none);
 		return complain("%s: %s of these runs", path, none);
 	}
-	if (!result) {
+	if (!result && !dot) {
 		plan_tree_print_others(db, selection.like);
 		print_missing(db);
 	}
-	if (result || !opcodes)
+	if (result || !opcodes || dot)
 		return result;
 	printf("\n");
 	return run_sql(db, sql_plan_opcodes, parameters, &output);
@@ -109,13 +113,17 @@ const struct command command_plan = {
 		   "`(not known)` is other work outside SQLite's interpreter, or between two of its opcodes. "
 		   "A loop over a virtual table of the program or of an extension has the number of its "
 		   "starts and of the rows that it visited; so has any loop if SQLite counts them "
-		   "(SQLITE_ENABLE_STMT_SCANSTATUS). A note marks a scan of a table of the file, or "
+		   "(3.42 and later, with SQLITE_ENABLE_STMT_SCANSTATUS), and then also the rows that its "
+		   "planner expected of each "
+		   "start. BAD ESTIMATE marks 10 times as many rows, or 10 times fewer. A note marks a scan "
+		   "of a table of the file, or "
 		   "an index made for one run, that takes 30 % of the time, and names the columns that the "
 		   "statement compares.\n\n"
 		   "A statement without a plan has a line with the reason.\n\n"
 		   "STATEMENT is a part of the statement's text, as with --like.",
 	.examples = "  queryprof plan app.trace 'FROM orders'\n"
-		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n",
+		    "  queryprof plan app.trace --query 0193a5b2-77c1 --opcodes\n"
+		    "  queryprof plan app.trace --dot | dot -Tsvg >plan.svg\n",
 	.options = options,
 	.shared = selection_options,
 	.reads_file = true,

@@ -11,8 +11,9 @@
 #include "base/search.h"
 #include "base/text.h"
 #include "base/vector.h"
-#include "cmd/file/virtual_index.h"
 #include "cmd/line/command.h"
+#include "cmd/read/plan_dot.h"
+#include "cmd/read/plan_words.h"
 #include "cmd/ui/terminal.h"
 #include "sql_plan_nodes.h"
 #include "store/file/database.h"
@@ -20,43 +21,9 @@
 #define BAR 8    /* columns */
 #define GAP 2    /* columns between them */
 #define INDENT 3 /* columns per level */
-#define DEPTH_MAX 40
 #define DETAIL_MIN 20
 #define DETAIL_MAX 70
 #define TIMES 45 /* columns of the times after a node */
-/* A scan, or an index made for the query, is marked from this share of the time on. */
-#define MARKED_PERCENT 30
-/* So is a look-up without an index that visits at least this many rows per run, and this many per returned
- * row. */
-#define VISITED_MIN 1000
-#define VISITED_TIMES 10
-
-struct node {
-	int64_t id, parent;
-	char *detail, *compared;
-	double own, own_square, total, square;
-	double looked;       /* its own time, and that of inner loops that are not scans */
-	int64_t loops, rows; /* loops -1: not known */
-	double estimate;     /* rows of each loop; -1: not known */
-	int depth;
-	bool is_last[DEPTH_MAX]; /* among its siblings; the same for each ancestor */
-};
-
-struct child {
-	int64_t parent;
-	size_t node;
-};
-
-struct tree {
-	VECTOR(struct node) nodes;
-	VECTOR(struct child) children; /* by parent, then in the order of the nodes */
-	VECTOR(size_t) order;          /* as printed */
-	double whole;
-	double visited, returned; /* steps in whole tables, and rows, per run; -1: not known */
-	int64_t runs;
-	char *query, *seen; /* the first run's text and time */
-	bool is_cut;        /* its program has a limit of rows */
-};
 
 enum {
 	COLUMN_PLAN,
@@ -112,22 +79,6 @@ static bool find_children(struct tree *tree)
 	return fine;
 }
 
-static bool is_scan(const struct node *node)
-{
-	return !strncmp(node->detail, "SCAN ", 5);
-}
-
-static bool is_filter(const struct node *node)
-{
-	return !strncmp(node->detail, "BLOOM FILTER ", 13);
-}
-
-/* min() or max() over a table without an index: SQLite calls it a search, but visits all rows. */
-static bool is_search_of_all(const struct node *node)
-{
-	return !strncmp(node->detail, "SEARCH ", 7) && !strstr(node->detail, " USING ");
-}
-
 /* Adds up the nodes below one, and puts them in order. False: no memory. */
 static bool insert_below(struct tree *tree, struct node *around, int depth)
 {
@@ -151,7 +102,7 @@ static bool insert_below(struct tree *tree, struct node *around, int depth)
 		if (around) {
 			around->total += node->total;
 			around->square += node->square;
-			around->looked += is_scan(node) ? 0 : node->looked;
+			around->looked += plan_is_scan(node) ? 0 : node->looked;
 		}
 	}
 	return true;
@@ -177,140 +128,11 @@ static void print_bar(double share)
 	printf("%*s", BAR - printed, "");
 }
 
-/* Whether the rows come from a part of the statement itself, or from a source that only the host knows. */
-static bool is_made(const struct tree *tree, const char *name)
-{
-	static const char *const makers[] = { "CO-ROUTINE ", "MATERIALIZE " };
-
-	for (size_t i = 0; i < tree->nodes.count; i++)
-		for (size_t maker = 0; maker < sizeof(makers) / sizeof(*makers); maker++) {
-			const char *detail = tree->nodes.items[i].detail;
-			size_t size = strlen(makers[maker]);
-
-			if (!strncmp(detail, makers[maker], size) && !strcmp(detail + size, name))
-				return true;
-		}
-	return strchr(name, '(') || strstr(name, "CONSTANT ROW") || strstr(name, "-ROW VALUES CLAUSE") ||
-	       strstr(name, " VIRTUAL TABLE ");
-}
-
-static size_t count_whole(const struct tree *tree)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < tree->nodes.count; i++) {
-		const struct node *node = &tree->nodes.items[i];
-
-		count += (is_scan(node) && !is_made(tree, node->detail + 5)) || is_search_of_all(node);
-	}
-	return count;
-}
-
-/* Rows are counted per statement, so they describe a loop only if it is the only one. SQLite counts the steps
- * between rows, so the first row adds one. */
-static void write_visited(FILE *to, const struct tree *tree)
-{
-	if (tree->visited >= 1 && count_whole(tree) == 1)
-		fprintf(to, ", %.0f rows visited and %.0f returned a run", tree->visited + 1, tree->returned);
-}
-
-double plan_count_factor(int64_t loops, int64_t rows, double estimate)
-{
-	const double expected = fmax(1, estimate * (double)loops), found = fmax(1, (double)rows);
-
-	if (loops < 1 || estimate < 0)
-		return 0;
-	return found >= expected ? found / expected : -expected / found;
-}
-
-bool plan_may_end_early(const char *detail, bool is_cut)
-{
-	/* min() and max() stop at the first row: SQLite calls such a loop a search without a condition. */
-	return is_cut || (!strncmp(detail, "SEARCH ", 7) && !strchr(detail, '('));
-}
-
-static const char *plural(int64_t count)
-{
-	return count == 1 ? "" : "s";
-}
-
-/* A small number that is not whole has two digits after the point. */
-static void write_number(FILE *to, const char *format, double number)
-{
-	fprintf(to, format, number < 10 && number != floor(number) ? 2 : 0, number);
-}
-
-static void write_counts(FILE *to, const struct tree *tree, const struct node *node)
-{
-	const long long loops = node->loops, rows = node->rows;
-	const double factor = plan_count_factor(loops, rows, node->estimate);
-
-	if (loops >= 0 && is_filter(node))
-		fprintf(to, "%lld of %lld row%s pass", rows, loops, plural(loops));
-	else if (loops >= 0)
-		fprintf(to, "%lld loop%s, %lld row%s", loops, plural(loops), rows, plural(rows));
-	if (loops > 1 && !is_filter(node))
-		write_number(to, ", %.*f a loop", (double)rows / (double)loops);
-	if (factor == 0)
-		return;
-	fprintf(to, ", %.*f estimated",
-	        node->estimate < 10 && node->estimate != floor(node->estimate) ? 1 : 0, node->estimate);
-	if (fabs(factor) >= 2)
-		fprintf(to, ": %.0f times %s%s", fabs(factor), factor > 0 ? "as many" : "fewer",
-		        fabs(factor) >= PLAN_FACTOR_MARKED &&
-		                        (factor > 0 || !plan_may_end_early(node->detail, tree->is_cut))
-		                ? " (BAD ESTIMATE)"
-		                : "");
-}
-
-static void write_mark(FILE *to, const struct tree *tree, const struct node *node)
-{
-	const double own = tree->whole > 0 ? 100 * node->own / tree->whole : 0;
-	const double looked = tree->whole > 0 ? 100 * node->looked / tree->whole : 0;
-
-	if (strstr(node->detail, VIRTUAL_INDEX) && *node->compared) {
-		fputs(node->compared, to); /* the module, if it is not SQLite's own */
-		return;
-	}
-	if (virtual_index_write(to, node->detail))
-		return;
-	if (own >= MARKED_PERCENT && strstr(node->detail, "AUTOMATIC")) {
-		fputs("an index for this run alone", to);
-	} else if (looked >= MARKED_PERCENT && is_scan(node) && !is_made(tree, node->detail + 5)) {
-		fprintf(to, "the whole %s%s%s%s", strstr(node->detail, " USING ") ? "index" : "table",
-		        *node->compared ? ", compares " : "", node->compared,
-		        own < MARKED_PERCENT ? ", with a look-up for each row" : "");
-		write_visited(to, tree);
-	} else if (is_search_of_all(node) && tree->visited >= VISITED_MIN &&
-	           tree->visited >= VISITED_TIMES * tree->returned) {
-		fputs("the whole table", to);
-		write_visited(to, tree);
-	}
-}
-
-typedef void write_function(FILE *to, const struct tree *tree, const struct node *node);
-
-/* What the function writes, malloc'ed. NULL: no memory. */
-static char *written(write_function *write, const struct tree *tree, const struct node *node)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *to = open_memstream(&text, &size);
-
-	if (to)
-		write(to, tree, node);
-	if (!to || fclose(to) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
 /* Prints counts and mark after the line's `used` columns, or below the line if they have no room. */
 static void print_mark(const struct tree *tree, const struct node *node, int used)
 {
 	const int room = terminal_width();
-	char *counts = written(write_counts, tree, node), *mark = written(write_mark, tree, node);
+	char *counts = plan_words_counts(tree, node), *mark = plan_words_mark(tree, node);
 	char *text =
 		counts && mark ? text_format("%s%s%s", counts, *counts && *mark ? "; " : "", mark) : NULL;
 	const size_t size = text ? strlen(text) : 0;
@@ -352,13 +174,11 @@ static void print_node(const struct tree *tree, const struct node *node, int wid
 	printf("\n");
 }
 
-static bool print_tree(struct tree *tree, const struct shown_type *type)
+static void print_tree(const struct tree *tree, const struct shown_type *type)
 {
 	bool is_time = !strcmp(type->unit, "ns");
 	int width = 20;
 
-	if (!find_children(tree) || !insert_below(tree, NULL, 0))
-		return false;
 	for (size_t i = 0; i < tree->order.count; i++) {
 		const struct node *node = &tree->nodes.items[tree->order.items[i]];
 		int wanted =
@@ -376,13 +196,12 @@ static bool print_tree(struct tree *tree, const struct shown_type *type)
 		printf("QUERY PLAN (no run with it had a sample)\n");
 	for (size_t i = 0; i < tree->order.count; i++)
 		print_node(tree, &tree->nodes.items[tree->order.items[i]], width, is_time);
-	return true;
 }
 
 /* The file has those of Bloom filters alone. */
 static void set_counts(struct node *node, const plan_counts *counts)
 {
-	if (!is_filter(node))
+	if (!plan_is_filter(node))
 		node->loops = -1;
 	for (size_t i = 0; i < counts->count; i++)
 		if (counts->items[i].node == node->id) {
@@ -453,6 +272,20 @@ static void print_heading(const struct tree *tree, const char *title, bool is_on
 	putchar('\n');
 }
 
+static bool print_plan(struct tree *tree, const struct shown_type *type, const struct plan_print *how,
+                       size_t number, bool is_only)
+{
+	if (!find_children(tree) || !insert_below(tree, NULL, 0))
+		return false;
+	if (how->is_dot) {
+		plan_dot_print(tree, type, number);
+	} else {
+		print_heading(tree, number == 1 ? how->title : NULL, is_only);
+		print_tree(tree, type);
+	}
+	return true;
+}
+
 int plan_tree_statements(sqlite3 *db)
 {
 	sqlite3_stmt *count = NULL;
@@ -484,23 +317,25 @@ int plan_tree_print(sqlite3 *db, const struct shown_type *type, const struct pla
 
 	if (!code)
 		run_sql_bind(rows, parameters);
+	if (how->is_dot)
+		printf("digraph plans {\n\tnode [shape=box, style=filled, fillcolor=white, "
+		       "fontname=\"monospace\"];\n");
 	while (fine && !code && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		code = SQLITE_OK;
 		if (!tree.nodes.count || sqlite3_column_int64(rows, COLUMN_PLAN) != plan) {
-			if (tree.nodes.count) {
-				print_heading(&tree, number++ ? NULL : how->title, false);
-				fine = print_tree(&tree, type);
-			}
+			if (tree.nodes.count)
+				fine = print_plan(&tree, type, how, ++number, false);
 			fine = fine && begin_tree(&tree, rows);
 			plan = sqlite3_column_int64(rows, COLUMN_PLAN);
 		}
 		fine = fine && add_node(&tree, rows, how->counts);
 	}
 	if (fine && tree.nodes.count) {
-		print_heading(&tree, number ? NULL : how->title, number == 0 && is_one);
 		number++;
-		fine = print_tree(&tree, type);
+		fine = print_plan(&tree, type, how, number, number == 1 && is_one);
 	}
+	if (how->is_dot)
+		printf("}\n");
 	tree_free(&tree);
 	sqlite3_finalize(rows);
 	if (printed)

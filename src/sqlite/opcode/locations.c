@@ -35,6 +35,7 @@ static const int kept_registers[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, CF
 #define REGISTERS (int)(sizeof(kept_registers) / sizeof(*kept_registers))
 #define CANDIDATES (REGISTERS + SLOTS)
 #define TRIAL_CALLS 256
+#define SAME_NODES_SINCE 3042000 /* the version */
 
 struct learning {
 	const sqlite3_api_routines *api;
@@ -514,8 +515,11 @@ static bool learn(const struct host_library *library, const struct thread *threa
 			opcode_names_find(found->names, learning->names, library);
 		callbacks_find(&found->callbacks, learning->api, learning->db);
 		found->modules = module_list_find(learning->api, learning->db);
-		found->scan_status =
-			(scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
+		/* Earlier, a program that runs lacks most of the nodes of EXPLAIN QUERY PLAN, so the others
+		 * have other numbers. */
+		if (learning->api->libversion_number() >= SAME_NODES_SINCE)
+			found->scan_status =
+				(scan_status_function *)host_function(library, "sqlite3_stmt_scanstatus");
 	}
 	debug_log(DEBUG_HOOKS,
 	          "opcode: %s: code %#lx-%#lx, %u bytes each, a_op %u, n_op %u, frame %u, parent %u, pc %u, "

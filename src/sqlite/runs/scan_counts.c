@@ -16,6 +16,7 @@ struct scan_counts {
 	struct {
 		int node;
 		sqlite3_int64 loops, rows;
+		double estimate;
 	} items[LOOPS_MAX];
 };
 
@@ -31,7 +32,8 @@ static void read_counts(scan_status_function *status, sqlite3_stmt *stmt, struct
 	for (int i = counts->count = 0; i < LOOPS_MAX; i = ++counts->count)
 		if (status(stmt, i, SQLITE_SCANSTAT_SELECTID, &counts->items[i].node) ||
 		    status(stmt, i, SQLITE_SCANSTAT_NLOOP, &counts->items[i].loops) ||
-		    status(stmt, i, SQLITE_SCANSTAT_NVISIT, &counts->items[i].rows))
+		    status(stmt, i, SQLITE_SCANSTAT_NVISIT, &counts->items[i].rows) ||
+		    status(stmt, i, SQLITE_SCANSTAT_EST, &counts->items[i].estimate))
 			return;
 }
 
@@ -57,7 +59,9 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 
 		if (loops < 0 || rows < 0)
 			return false;
-		row[i] = (struct loop_row){ { ROW_LOOP, sizeof(*row), to->items[i].node }, loops, rows };
+		row[i] = (struct loop_row){
+			{ ROW_LOOP, sizeof(*row), to->items[i].node }, loops, rows, to->items[i].estimate
+		};
 	}
 	return true;
 }
@@ -80,7 +84,7 @@ void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
 void filter_counts_publish(const struct run *run, uint64_t bytecode)
 {
 	const sqlite3_api_routines *api = host_api(run->session->library);
-	struct loop_row row = { { ROW_LOOP, sizeof(row), NODE_OF_FILTERS }, 0, 0 };
+	struct loop_row row = { { ROW_LOOP, sizeof(row), NODE_OF_FILTERS }, 0, 0, -1 };
 	sqlite3_int64 runs;
 
 	if (api->libversion_number() < FILTERS_SINCE)

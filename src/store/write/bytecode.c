@@ -18,8 +18,8 @@ const struct bytecode_writer bytecode_writer_new = {
 		.add_opcode.sql =
 			"INSERT OR IGNORE INTO program_opcodes (program, node, address, opcode, p1, p2, p3, p5)"
 			" VALUES (:program, :node, :address, :opcode, :p1, :p2, :p3, :p5)",
-		.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows) VALUES"
-		                " (:query, :node, :loops, :rows)",
+		.add_loop.sql = "INSERT OR IGNORE INTO plan_loops (query, node, loops, rows, estimate) VALUES"
+		                " (:query, :node, :loops, :rows, :estimate)",
 		.add_module_loop.sql =
 			"INSERT INTO plan_loops (query, node, loops, rows) SELECT :query, node, :loops, :rows"
 			" FROM program_opcodes WHERE program = :program AND address = :address AND node > 0"
@@ -123,6 +123,10 @@ static int add_loop(struct writer *writer, int64_t key, const struct bytecode_ro
 	bind_number(add, "node", row->node);
 	bind_number(add, "loops", loop->loops);
 	bind_number(add, "rows", loop->rows);
+	if (loop->estimate >= 0)
+		bind_real(add, "estimate", loop->estimate);
+	else
+		bind_null(add, "estimate");
 	return run(writer, add);
 }
 
