@@ -3,7 +3,6 @@
  * Tests which callbacks of the host a connection has, even if SQLite was built without them
  * (SQLITE_OMIT_PROGRESS_CALLBACK, as in better-sqlite3). Its table of routines then has NULL in their places.
  */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,31 +11,7 @@
 #include <cmocka.h>
 
 #include "sqlite/library/callbacks.h"
-
-static sqlite3_api_routines routines;
-
-static int take_table(sqlite3 *db, char **error, const sqlite3_api_routines *api)
-{
-	(void)db, (void)error;
-	routines = *api;
-	return SQLITE_OK;
-}
-
-static sqlite3 *open_database(void)
-{
-	void *library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-	int (*add)(void (*)(void)), (*open)(const char *, sqlite3 **), (*reset)(void);
-	sqlite3 *db;
-
-	assert_non_null(library);
-	*(void **)&add = dlsym(library, "sqlite3_auto_extension");
-	*(void **)&open = dlsym(library, "sqlite3_open");
-	*(void **)&reset = dlsym(library, "sqlite3_reset_auto_extension");
-	assert_int_equal(add((void (*)(void))take_table), SQLITE_OK);
-	assert_int_equal(open(":memory:", &db), SQLITE_OK);
-	reset();
-	return db;
-}
+#include "../lib/routines.h"
 
 static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
 {
@@ -52,7 +27,7 @@ static int progress(void *context)
 
 static void test_callbacks(void **state)
 {
-	sqlite3 *db = open_database();
+	sqlite3 *db = routines_open();
 	struct callback_locations places = { .authorizer = { 0 } };
 
 	(void)state;
@@ -69,7 +44,7 @@ static void test_callbacks(void **state)
 
 static void test_omitted(void **state)
 {
-	sqlite3 *db = open_database();
+	sqlite3 *db = routines_open();
 	struct callback_locations places = { .authorizer = { 0 } };
 
 	(void)state;

@@ -8,6 +8,7 @@ usage: test_plan.py LIBRARY QUERYPROF
 
 import contextlib
 import ctypes
+import glob
 import gzip
 import json
 import math
@@ -497,18 +498,32 @@ class Plans(unittest.TestCase):
             self.check_is_at("SEARCH t USING COVERING INDEX tb (b<?)", self.times(f"bound {value}"))
 
     def test_bindings_that_change_the_plan(self):
-        # As with stat4, SQLite prepares the statement again when the pattern changes. queryprof explains it without
-        # values. If that gives another program, the plan is unknown and counted, and no other plan is shown.
+        # SQLite prepares the statement again when the pattern changes, as with stat4. queryprof explains it with the pattern.
         different = self.metric("plans_different")
         self.db.execute("CREATE TABLE n(s TEXT COLLATE NOCASE, x)")
         self.db.execute("INSERT INTO n SELECT 'k' || a, a FROM t")
         self.db.execute("CREATE INDEX ns ON n(s)")
-        sql = "SELECT count(*) FROM n WHERE s LIKE ? AND burn(x)"
-        for name, pattern in (("begins", "k1%"), ("has", "%1%")):
-            self.run_as(name, sql, (pattern,))
-        plans = {name: {row[2] for row in self.times(name) if row[0]} for name in ("begins", "has")}
-        self.assertEqual(plans, {"begins": set(), "has": {"SCAN n"}})
+        self.db.execute("CREATE INDEX nt ON n(s COLLATE BINARY)")
+        for name, sql in (("like", "SELECT count(*) FROM n WHERE s LIKE ? AND burn(x)"),
+                          ("glob", "SELECT count(*) FROM n WHERE x < ? + 1e6 AND s COLLATE BINARY GLOB ? AND burn(x)"),
+                          ("named", "SELECT count(*) FROM n WHERE s COLLATE BINARY GLOB @pattern AND burn(x)"),
+                          ("both", "SELECT count(*) FROM n WHERE (s LIKE ?2 OR s COLLATE BINARY GLOB 'k1''*') AND burn(x + ?1)")):
+            any_of = "*" if "GLOB" in sql and "LIKE" not in sql else "%"
+            for begin in "k1", any_of + "1":
+                pattern = begin + any_of
+                values = {"pattern": pattern} if "@" in sql else (pattern,) if name == "like" else (5, pattern)
+                with self.subTest(name, pattern=pattern):
+                    self.run_as(name + begin, sql, values)
+                    self.check_nodes(name + begin, sql, values)
+                    self.assertEqual(any(row[2].startswith("SEARCH") for row in self.times(name + begin)), begin == "k1")
+        self.assertEqual(self.metric("plans_different"), different)
+        # Of other values that it planned for, the plan is unknown and counted, and no other plan is shown.
+        self.run_as("different", "SELECT count(*) FROM n WHERE s LIKE (?) AND burn(x)", ("k1%",))
+        self.assertEqual({row[2] for row in self.times("different") if row[0]}, set())
         self.assertEqual(self.metric("plans_different"), different + 1)
+        for path in glob.glob(os.path.join(self.folder.name, "app.trace*")):
+            with open(path, "rb") as file:
+                self.assertNotRegex(file.read(), rb"k1[%*]", path)
 
     def test_lost_plans_are_published_again(self):
         sql = "SELECT count(*) FROM t WHERE b < 5 AND burn(a + 1)"

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "handover/shared_ring.h"
 #include "handover/storing.h"
+#include "sqlite/plan/bound_values.h"
 #include "sqlite/plan/columns.h"
 #include "sqlite/plan/module_methods.h"
 #include "sqlite/plan/plan.h"
@@ -30,6 +31,7 @@ struct bytecode_due {
 	sqlite3 *db;
 	uint32_t session; /* its number, because another connection may get this address */
 	char *text;
+	char *patterned; /* with the patterns that were bound; NULL: none were. Never published */
 	struct bytecode_copy bytecodes;
 	/* What modules answered when SQLite planned it, which is used instead of calling them; NULL: not
 	 * known, and not needed. */
@@ -209,6 +211,7 @@ static void free_due(struct bytecode_due *due)
 {
 	bytecode_copy_free(&due->bytecodes);
 	free(due->text);
+	free(due->patterned);
 	free(due);
 }
 
@@ -279,6 +282,20 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 	return true;
 }
 
+static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
+                        const char *text);
+
+/* The run that has ended had these values. NULL also if its preparations would be reported once more. */
+static char *patterned_text(const struct subject *of)
+{
+	const struct session *session = of->session;
+
+	if (of->answers || is_reported(of->opcodes_of, of->opcodes, of->number, of->text))
+		return NULL;
+	return bound_values_patterns(host_api(session->library), session->db, (sqlite3_stmt *)of->stmt,
+	                             of->text);
+}
+
 /* NULL: of->reason has the reason. */
 static struct bytecode_due *make_due(struct subject *of)
 {
@@ -307,8 +324,10 @@ static struct bytecode_due *make_due(struct subject *of)
 	if (of->answers)
 		due->filters = virtual_filters_hash(of->opcodes_of, of->opcodes, of->number);
 	if (bytecode_copy_read(&due->bytecodes, of->opcodes_of, of->opcodes, of->number, OPCODES_MAX) &&
-	    (due->text = strdup(of->text)))
+	    (due->text = strdup(of->text))) {
+		due->patterned = patterned_text(of);
 		return due;
+	}
 	free_due(due);
 	of->reason = PLAN_TOO_LARGE;
 	return NULL;
@@ -390,42 +409,60 @@ static bool is_answered(const struct bytecode_due *due, const struct opcode_libr
 	       filters.second == due->filters.second;
 }
 
+/* Explains the text, which is the statement's or has values in it. BYTECODE_READ: it has the bytecode that
+ * the statement executes. */
+static enum bytecode_counter explain(const struct bytecode_due *due, const struct opcode_library *library,
+                                     const struct module_replay *replay, const char *text, struct plan *plan)
+{
+	const sqlite3_api_routines *api = host_api(due->library);
+	char *sql = api->mprintf("EXPLAIN QUERY PLAN %s", text);
+	sqlite3_stmt *explained = NULL;
+	enum bytecode_counter reason = PLAN_REFUSED;
+
+	/* It would be reported to the host's error log. */
+	if (sql && strlen(sql) > (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1))
+		reason = PLAN_TOO_LONG;
+	else if (sql && module_replay_prepare(api, due->db, sql, &explained) == SQLITE_OK && explained) {
+		reason = plan_read(plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
+		if (reason == PLAN_DIFFERENT && !is_answered(due, library, replay, explained))
+			reason = PLAN_FOREIGN_DIFFERENT;
+		if (reason == PLAN_DIFFERENT &&
+		    plan_match(plan, library, &due->bytecodes, text == due->patterned))
+			reason = BYTECODE_READ;
+	}
+	api->finalize(explained);
+	api->free(sql);
+	return reason;
+}
+
 /* With `replay` in use. */
 static void read_plan(const struct bytecode_due *due, const struct opcode_library *library,
                       const struct module_replay *replay)
 {
 	const sqlite3_api_routines *api = host_api(due->library);
-	char *text = api->mprintf("EXPLAIN QUERY PLAN %s", due->text);
-	sqlite3_stmt *explained = NULL;
 	struct plan plan = { .nodes = { 0 } };
-	enum bytecode_counter reason = PLAN_REFUSED;
+	enum bytecode_counter reason = explain(due, library, replay, due->text, &plan);
 
-	/* It would be reported to the host's error log. */
-	if (text && strlen(text) > (size_t)api->limit(due->db, SQLITE_LIMIT_SQL_LENGTH, -1))
-		reason = PLAN_TOO_LONG;
-	else if (text && module_replay_prepare(api, due->db, text, &explained) == SQLITE_OK && explained) {
-		reason = plan_read(&plan, library, explained) ? PLAN_DIFFERENT : PLAN_TOO_LARGE;
-		if (reason == PLAN_DIFFERENT && !is_answered(due, library, replay, explained))
-			reason = PLAN_FOREIGN_DIFFERENT;
-		if (reason == PLAN_DIFFERENT && plan_match(&plan, library, &due->bytecodes)) {
-			reason = BYTECODE_READ;
-			plan_columns_name(&plan, library, api, due->db, due->text);
-			for (size_t i = 0; i < plan.called.count; i++)
-				plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
-			if (due->answers)
-				virtual_modules_name(&plan, due->library);
-			if (publish_bytecode(&(struct published_bytecode){ due->bytecode, due->layout,
-			                                                   due->text, due->library->name },
-			                     &plan))
-				count(BYTECODE_READ);
-			else
-				forget(due->known);
-		}
+	if (reason == PLAN_DIFFERENT && due->patterned) {
+		plan_free(&plan);
+		plan = (struct plan){ .nodes = { 0 } };
+		reason = explain(due, library, replay, due->patterned, &plan);
 	}
-	if (reason)
+	if (!reason) {
+		plan_columns_name(&plan, library, api, due->db, due->text);
+		for (size_t i = 0; i < plan.called.count; i++)
+			plan_columns_name(&plan.called.items[i], library, api, due->db, due->text);
+		if (due->answers)
+			virtual_modules_name(&plan, due->library);
+		if (publish_bytecode(&(struct published_bytecode){ due->bytecode, due->layout, due->text,
+		                                                   due->library->name },
+		                     &plan))
+			count(BYTECODE_READ);
+		else
+			forget(due->known);
+	} else {
 		refuse_due(due, reason);
-	api->finalize(explained);
-	api->free(text);
+	}
 	plan_free(&plan);
 	/* What the statement names may have gone since it ran. The host may read the error of its own call; a
 	 * preparation would not clear this one where another connection has locked a shared schema. */

@@ -162,54 +162,96 @@ static size_t stem_of(const char *name)
 	return size && name[size - 1] >= '0' && name[size - 1] <= '9' ? size - 1 : size;
 }
 
+static bool is_variable(const char *name)
+{
+	return !strcmp(name, "Variable");
+}
+
 /* Some opcodes become others when they run first: String8 becomes String, AggStep and AggInverse
- * AggStep1, in older libraries Function0 Function. */
-static bool is_same_opcode(const char *read, const char *live)
+ * AggStep1, in older libraries Function0 Function. A text in the place of a bound value has another one. */
+static bool is_same_opcode(const char *read, const char *live, bool is_patterned)
 {
 	size_t size = stem_of(live);
 
 	return !*live || (stem_of(read) == size && !strncmp(read, live, size)) ||
-	       (!strcmp(read, "AggInverse") && !strcmp(live, "AggStep1"));
+	       (!strcmp(read, "AggInverse") && !strcmp(live, "AggStep1")) ||
+	       (is_patterned && is_variable(live) && !strncmp(read, "String", strlen("String")));
 }
 
-static bool is_same_operand(int32_t live, int32_t read, int32_t moved)
+/* For a named parameter whose value the plan makes superfluous, SQLite adds an opcode and a register. */
+static bool is_added(const char *read, const char *live)
 {
-	return live == read || live == moved;
+	return read && is_variable(live) && !is_same_opcode(read, live, true);
 }
 
-static bool match_own(struct plan *plan, const struct opcode_library *library,
-                      const struct opcode_bytes *opcodes, uint32_t count)
+/* Whether each opcode of the plan is there, in order; then it has its address. `*is_loose`: others are, too.
+ */
+static bool find_addresses(struct plan *plan, const struct opcode_library *library,
+                           const struct opcode_bytes *opcodes, uint32_t count, bool is_patterned,
+                           bool *is_loose)
 {
 	uint32_t at = 0;
-	bool keeps = false; /* a build that counts for sqlite3_stmt_scanstatus() keeps those */
 
-	for (uint32_t i = 0; i < count; i++)
-		keeps |= is_explain(library, &opcodes[i]);
+	*is_loose = false;
 	for (size_t i = 0;; i++, at++) {
-		struct plan_opcode *opcode = &plan->opcodes.items[i];
+		const char *read = i < plan->opcodes.count ? plan->opcodes.items[i].name : NULL;
 
-		while (at < count && is_explain(library, &opcodes[at]))
-			at++;
-		if (i == plan->opcodes.count)
+		for (; at < count; at++)
+			if (is_explain(library, &opcodes[at]) ||
+			    (is_patterned && is_added(read, library->names[opcodes[at].opcode])))
+				*is_loose = true;
+			else
+				break;
+		if (!read)
 			return at == count;
-		if (at >= count || !is_same_opcode(opcode->name, library->names[opcodes[at].opcode]) ||
-		    (!keeps && (!is_same_operand(opcodes[at].p2, opcode->bytes.p2, opcode->to) ||
-		                !is_same_operand(opcodes[at].p3, opcode->bytes.p3, opcode->to_p3)))) {
-			debug_log(DEBUG_HOOKS, "plan: opcode %u of %u is not the same: %s", at, count,
-			          opcode->name);
+		if (at >= count || !is_same_opcode(read, library->names[opcodes[at].opcode], is_patterned)) {
+			debug_log(DEBUG_HOOKS, "plan: opcode %u of %u is not the same: %s", at, count, read);
 			return false;
 		}
-		opcode->address = at;
-		opcode->bytes = opcodes[at];
+		plan->opcodes.items[i].address = at;
 	}
 }
 
-bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live)
+/* `to`: the opcode of the plan at that address, if it is one. */
+static bool is_same_operand(const struct plan *plan, int32_t live, int32_t read, int32_t to)
+{
+	return live == read || live == to ||
+	       (to > 0 && (size_t)to < plan->opcodes.count &&
+	        live == (int32_t)plan->opcodes.items[to].address);
+}
+
+static bool match_own(struct plan *plan, const struct opcode_library *library,
+                      const struct opcode_bytes *opcodes, uint32_t count, bool is_patterned)
+{
+	bool is_loose; /* a build that counts for sqlite3_stmt_scanstatus() keeps Explain, which moves jumps
+	                */
+
+	if (!find_addresses(plan, library, opcodes, count, is_patterned, &is_loose))
+		return false;
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		struct plan_opcode *opcode = &plan->opcodes.items[i];
+		const struct opcode_bytes *live = &opcodes[opcode->address];
+
+		if ((!is_loose || !strncmp(opcode->name, "Open", strlen("Open"))) &&
+		    (!is_same_operand(plan, live->p2, opcode->bytes.p2, opcode->to) ||
+		     !is_same_operand(plan, live->p3, opcode->bytes.p3, opcode->to_p3))) {
+			debug_log(DEBUG_HOOKS, "plan: an operand of opcode %u of %u is not the same: %s",
+			          opcode->address, count, opcode->name);
+			return false;
+		}
+	}
+	for (size_t i = 0; i < plan->opcodes.count; i++)
+		plan->opcodes.items[i].bytes = opcodes[plan->opcodes.items[i].address];
+	return true;
+}
+
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live,
+                bool is_patterned)
 {
 	const struct opcode_bytes *opcodes = live->opcodes.items;
 	size_t number = 0;
 
-	if (!match_own(plan, library, opcodes, live->counts.items[0]))
+	if (!match_own(plan, library, opcodes, live->counts.items[0], is_patterned))
 		return false;
 	for (size_t i = 0; i < plan->opcodes.count; i++)
 		if (plan->opcodes.items[i].calls) {
@@ -217,7 +259,7 @@ bool plan_match(struct plan *plan, const struct opcode_library *library, const s
 
 			opcodes += live->counts.items[number++];
 			if (number == live->counts.count ||
-			    !match_own(called, library, opcodes, live->counts.items[number]))
+			    !match_own(called, library, opcodes, live->counts.items[number], is_patterned))
 				return false;
 		}
 	return true;

@@ -18,7 +18,8 @@
 bool plan_read(struct plan *plan, const struct opcode_library *library, const void *explained);
 
 /* Whether the statement whose opcodes these are executes this bytecode; then the plan has its
- * opcodes. */
-bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live);
+ * opcodes. `is_patterned`: texts were explained in the place of bound values (bound_values.h). */
+bool plan_match(struct plan *plan, const struct opcode_library *library, const struct bytecode_copy *live,
+                bool is_patterned);
 
 void plan_free(struct plan *plan);

@@ -7,6 +7,7 @@
 #include "query/wait.h"
 #include "sqlite/locks/locks.h"
 #include "sqlite/locks/transactions.h"
+#include "sqlite/plan/bound_values.h"
 #include "sqlite/plan/bytecode.h"
 #include "sqlite/plan/module_counts.h"
 #include "sqlite/runs/run_caller.h"
@@ -28,22 +29,6 @@ static void add_counters(struct query_work *work, struct run *run)
 	work->autoindexes = run_spent(run, COUNTED_AUTOINDEXES, now[COUNTED_AUTOINDEXES]);
 	work->reprepares = run_spent(run, COUNTED_REPREPARES, now[COUNTED_REPREPARES]);
 	run->vm_steps = now[COUNTED_VM_STEPS];
-}
-
-#define EXPANDED_MAX 65536
-
-/* The statement with its bound values, if it is not too long: a value may be a blob of a gigabyte,
- * so SQLite gets a lower limit temporarily. */
-static char *expand(sqlite3 *db, sqlite3_stmt *stmt)
-{
-	int limit = sqlite3_limit(db, SQLITE_LIMIT_LENGTH, -1);
-	char *text;
-
-	if (limit > EXPANDED_MAX)
-		sqlite3_limit(db, SQLITE_LIMIT_LENGTH, EXPANDED_MAX);
-	text = sqlite3_expanded_sql(stmt);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, limit);
-	return text;
 }
 
 /* SQLite has no message yet for a run that the caller abandoned, nor for a closed connection, and
@@ -108,7 +93,8 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 			end.memory_usage =
 				(uint64_t)sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_MEMUSED, 0);
 		if (run->settings.log_parameters && sqlite3_bind_parameter_count(run->stmt))
-			end.expanded = expanded = expand(session->db, run->stmt);
+			end.expanded = expanded =
+				bound_values_expand(host_api(session->library), session->db, run->stmt);
 		page_cache_read(run->session);
 	}
 	if (work->exception_code)
