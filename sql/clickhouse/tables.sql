@@ -54,7 +54,8 @@ CREATE TABLE IF NOT EXISTS trace_log_rows (
 	wait_cause LowCardinality(String),
 	wait_object LowCardinality(String),
 	outside LowCardinality(String),
-	transaction_number UInt32
+	transaction_number UInt32,
+	ptr UInt64
 ) ENGINE = ReplacingMergeTree
 PARTITION BY intDiv(timestamp_ns, 86400000000000)
 ORDER BY (intDiv(timestamp_ns, 3600000000000), normalized_query_hash, file, stack_id, timestamp_ns)

@@ -102,7 +102,7 @@ FROM (SELECT f.stack AS stack, a.made AS made FROM pull_frames AS f JOIN pull_ad
 GROUP BY stack;
 
 -- A file has one sample for each time; later ones of the same time are moved by a nanosecond.
-INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, labels, context, opcode, wait_ns, wait, transaction_number)
+INSERT INTO samples (timestamp_ns, series, query, stack, cpu_id, weight, truncated, size, labels, context, opcode, wait_ns, wait, transaction_number, ptr)
 SELECT place + max(time_ns - place) OVER (ORDER BY place), series,
        CASE query_key WHEN 0 THEN 0 ELSE coalesce(
 	       (SELECT id FROM pull_runs AS r WHERE r.query_key = s.query_key AND r.start_ns <= time_ns ORDER BY start_ns DESC LIMIT 1),
@@ -114,7 +114,7 @@ SELECT place + max(time_ns - place) OVER (ORDER BY place), series,
        opcode, wait_ns,
        iif(wait_cause = '', 0, (SELECT cause FROM wait_causes WHERE name = wait_cause)
                                + 256 * coalesce((SELECT object FROM wait_objects WHERE name = wait_object), 0)),
-       transaction_number
+       transaction_number, ptr
 FROM (SELECT *, row_number() OVER (ORDER BY time_ns, series, query_key, stack) AS place FROM pull_samples) AS s;
 
 CREATE TEMP TABLE pull_times (query INTEGER PRIMARY KEY, first_ns INTEGER, last_ns INTEGER);

@@ -10,5 +10,5 @@ CROSS JOIN samples AS s ON s.timestamp_ns = b.timestamp_ns
 JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread
 LEFT JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
-WHERE b.batch > :since AND b.batch <= :until
+WHERE b.batch > :since AND b.batch <= :until AND r.trace_type <> 'MemoryFree'
 ORDER BY r.trace_type, process, s.timestamp_ns;

@@ -6,13 +6,13 @@ SELECT
 	s.timestamp_ns, p.hostname,
 	coalesce(:service, fileName(p.executable)) AS service,
 	p.executable AS program,
-	p.process_id, r.trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id, x.normalized_query_hash,
+	p.process_id, iif(r.trace_type = 'MemoryFree', 'MemorySample', r.trace_type) AS trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id, x.normalized_query_hash,
 	x.query, q.database,
 	s.stack AS stack_id,
 	s.stack, s.truncated, s.weight, r.period_ns,
 	s.size + s.weight * r.period_ns AS value,
 	r.unit,
-	iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS size,
+	iif(r.unit = 'bytes', (s.size + s.weight * r.period_ns) / max(s.weight, 1), 0) AS size,
 	h.labels AS statement_labels,
 	g.labels,
 	coalesce(c.otel_trace_id, nullif(h.otel_trace_id, ''), g.otel_trace_id) AS otel_trace_id,
@@ -23,7 +23,8 @@ SELECT
 	iif(s.wait, (SELECT w.name FROM wait_causes AS w WHERE w.cause = s.wait & 255), '') AS wait_cause,
 	iif(s.wait >> 8, (SELECT w.name FROM wait_objects AS w WHERE w.object = s.wait >> 8), '') AS wait_object,
 	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
-	s.transaction_number
+	s.transaction_number,
+	s.ptr
 FROM batch_samples AS b
 CROSS JOIN samples AS s ON s.timestamp_ns = b.timestamp_ns
 LEFT JOIN series AS r ON r.id = s.series

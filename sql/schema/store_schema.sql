@@ -400,7 +400,9 @@ VALUES (0, '', 0, -9223372036854775808, 9223372036854775807);
 -- Ordered by time, which makes time ranges and "oldest first" cheap without an index. If
 -- two samples have the same nanosecond, the later one gets the next. size: what the value
 -- has in addition to weight * period_ns, in the unit of the series; 0 for samples that a
--- timer took (see sample_values).
+-- timer took (see sample_values). ptr: the address of a block of memory that was allocated
+-- or freed; 0: none, or the block is not followed. Such a sample represents `weight` blocks
+-- of the same size; its value is negative if the block was freed (MemoryFree).
 CREATE TABLE samples (
 	timestamp_ns INTEGER PRIMARY KEY,
 	series             INTEGER NOT NULL,
@@ -416,7 +418,8 @@ CREATE TABLE samples (
 	wait_ns            INTEGER NOT NULL DEFAULT 0,
 	wait               INTEGER NOT NULL DEFAULT 0,
 	span               INTEGER NOT NULL DEFAULT 0,
-	transaction_number INTEGER NOT NULL DEFAULT 0
+	transaction_number INTEGER NOT NULL DEFAULT 0,
+	ptr                INTEGER NOT NULL DEFAULT 0
 );
 
 -- Where spans begin. statement: the normalized_query_hash of a statement whose runs are
@@ -866,11 +869,11 @@ SELECT
 	strftime('%Y-%m-%d', s.timestamp_ns / 1000000000, 'unixepoch') AS event_date,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') AS event_time,
 	strftime('%Y-%m-%d %H:%M:%S', s.timestamp_ns / 1000000000, 'unixepoch') || printf('.%06d', s.timestamp_ns % 1000000000 / 1000) AS event_time_microseconds,
-	s.timestamp_ns, r.trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id,
+	s.timestamp_ns, iif(r.trace_type = 'MemoryFree', 'MemorySample', r.trace_type) AS trace_type, s.cpu_id, t.thread_id, t.thread_name, q.query_id,
 	s.stack AS stack_id,
 	(SELECT k.trace FROM stacks AS k WHERE k.id = s.stack) AS trace,
 	s.truncated, s.weight, r.period_ns,
-	CAST(iif(r.unit = 'bytes', s.size + s.weight * r.period_ns, 0) AS INTEGER) AS size,
+	CAST(iif(r.unit = 'bytes', (s.size + s.weight * r.period_ns) / max(s.weight, 1), 0) AS INTEGER) AS size,
 	q.session AS session_id,
 	CAST(s.size + s.weight * r.period_ns AS INTEGER) AS value,
 	r.unit,
@@ -895,6 +898,7 @@ SELECT
 	CAST(nullif(s.opcode >> 32, 0) - 1 AS INTEGER) AS trigger_opcode,
 	iif(r.trace_type IN ('ProgramCPU', 'ProgramOffCPU'), iif(s.query, 'rows', 'transaction'), '') AS outside,
 	s.transaction_number,
+	s.ptr,
 	(SELECT '[' || coalesce(group_concat('"' || replace(replace(function, '\', '\\'), '"', '\"') || '"'), '') || ']' FROM stack_frames
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
@@ -905,6 +909,18 @@ LEFT JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread
 LEFT JOIN queries AS q ON q.id = s.query AND s.timestamp_ns BETWEEN q.first_ns AND q.last_ns
 LEFT JOIN statements AS x ON x.id = q.statement;
+
+-- The sampled blocks of memory that were not freed: the samples of their allocation. The last sample at an address
+-- decides. Blocks of processes that have ended are those that they had then.
+CREATE VIEW live_memory AS
+SELECT * FROM trace_log
+WHERE timestamp_ns IN (
+	SELECT timestamp_ns FROM (
+		SELECT max(s.timestamp_ns) AS timestamp_ns, r.trace_type AS trace_type
+		FROM samples AS s JOIN series AS r ON r.id = s.series JOIN threads AS t ON t.id = r.thread
+		WHERE s.ptr <> 0
+		GROUP BY t.process, s.ptr)
+	WHERE trace_type = 'MemorySample');
 
 -- The transactions that other processes waited for. The kernel names only the process of the
 -- holder. Among that process's transactions on the database, the holder is the one that had
@@ -1585,7 +1601,7 @@ WHERE iif(l.batch IS NULL, t.process = b.process AND s.timestamp_ns > b.before_n
 
 -- The types of samples in this file.
 CREATE VIEW sample_types AS
-SELECT trace_type AS name, unit FROM series GROUP BY trace_type, unit;
+SELECT trace_type AS name, unit FROM series WHERE trace_type <> 'MemoryFree' GROUP BY trace_type, unit;
 
 -- What each sample represents: `value`, in `unit`. Add values of the same unit only; values
 -- in ns are times.

@@ -52,6 +52,7 @@ enum lock_rank {
 	LOCK_SETTINGS_VALUES,  /* settings: the values, to copy */
 	LOCK_SESSIONS,         /* sqlite/session/session.c: the table of sessions */
 	LOCK_DATABASE_METHODS, /* sqlite/locks/locks.c: methods being replaced */
+	LOCK_ALLOCATORS,       /* sqlite/memory/allocator.c: methods being replaced */
 	LOCK_MODULE_METHODS,   /* sqlite/plan/module_methods.c: methods being replaced */
 	LOCK_OPENED_FILES,     /* sqlite/locks/opened_files.c: the files that SQLite has open */
 	LOCK_DATABASE_FILES,   /* sqlite/locks/lock_holders.c: the files of databases */

@@ -32,15 +32,17 @@ int sampler_signal(void);
 extern int sampler_signal_number; /* atomic; sampler_signal() */
 
 enum sampler_counter {
-	SAMPLER_THREADS,          /* slots in use */
-	SAMPLER_SLOTS,            /* slots ever made */
-	SAMPLER_TIMERS,           /* kernel timers that exist now */
-	SAMPLER_TIMERS_FAILED,    /* timer_create refused */
-	SAMPLER_TIMER_ERRNO,      /* errno of the newest refusal, 0: none */
-	SAMPLER_THREADS_FAILED,   /* no memory for a slot */
-	SAMPLER_SESSIONS_REFUSED, /* connections that could not be given all of a session */
-	SAMPLER_THREADS_BLOCKED,  /* threads that had the timers' signal blocked at their first query */
-	SAMPLER_SIGNAL_MOVES,     /* the host has taken the timers' signal, and they got another */
+	SAMPLER_THREADS,            /* slots in use */
+	SAMPLER_SLOTS,              /* slots ever made */
+	SAMPLER_TIMERS,             /* kernel timers that exist now */
+	SAMPLER_TIMERS_FAILED,      /* timer_create refused */
+	SAMPLER_TIMER_ERRNO,        /* errno of the newest refusal, 0: none */
+	SAMPLER_THREADS_FAILED,     /* no memory for a slot */
+	SAMPLER_SESSIONS_REFUSED,   /* connections that could not be given all of a session */
+	SAMPLER_THREADS_BLOCKED,    /* threads that had the timers' signal blocked at their first query */
+	SAMPLER_SIGNAL_MOVES,       /* the host has taken the timers' signal, and they got another */
+	SAMPLER_ALLOCATORS_UNKNOWN, /* SQLite libraries whose allocations cannot be sampled */
+	SAMPLER_BLOCKS_LOST,        /* sampled blocks whose free is not followed */
 	SAMPLER_COUNTERS,
 };
 uint64_t sampler_counter(enum sampler_counter which);

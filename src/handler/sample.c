@@ -117,6 +117,8 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 		                      labels->count * (uint32_t)sizeof(uint64_t));
 	if (!context_is_none(context))
 		at = sample_field_put(draft, at, FIELD_TRACE_CONTEXT, context, sizeof(*context));
+	if (seen->pointer != 0)
+		at = sample_field_put(draft, at, FIELD_POINTER, &seen->pointer, sizeof(seen->pointer));
 	if (span != 0)
 		at = sample_field_put(draft, at, FIELD_SPAN, &span, sizeof(span));
 	if (opcode != OPCODE_UNKNOWN)
@@ -277,7 +279,8 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 
 	struct subject subject = { .tag = NULL };
 
-	if (!ring || !find_subject(thread, tag, &subject))
+	/* Memory may also outlive its query, or be of none. */
+	if (!ring || (!find_subject(thread, tag, &subject) && seen->type != SAMPLE_MEMORY))
 		return false;
 	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, &subject, seen, context);

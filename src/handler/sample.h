@@ -24,6 +24,7 @@ struct observation {
 	uint64_t period_ns, timestamp_ns;
 	int64_t value;
 	const struct wait_field *wait; /* NULL: it belongs to none */
+	uint64_t pointer;              /* of a block of memory; 0: none */
 	uint32_t weight;
 	uint32_t stretch; /* from one signal to the next, in periods; 0: not by a timer */
 	enum sample_type_number type;

@@ -21,6 +21,7 @@
 #include "collect/slots.h"
 #include "collect/state.h"
 #include "handler/budget.h"
+#include "timers/memory_blocks.h"
 #include "timers/nesting.h"
 #include "timers/stacks.h"
 #include "timers/threads.h"
@@ -65,6 +66,7 @@ static void after_in_child(void)
 	threads_after_fork();
 	reset_counters();
 	stacks_after_fork();
+	memory_blocks_forget();
 	locks_after_fork_in_child();
 	if (tag)
 		timers_follow(thread, tag);

@@ -124,7 +124,9 @@ struct sample_record {
 	/* Periods from this signal to the next; none: 1. */                                                 \
 	FIELD(FIELD_STRETCH, 7, sizeof(uint32_t))                                                            \
 	/* The number of the thread's open transaction. */                                                   \
-	FIELD(FIELD_TRANSACTION, 8, sizeof(uint64_t))
+	FIELD(FIELD_TRANSACTION, 8, sizeof(uint64_t))                                                        \
+	/* The address of the block that was allocated or freed; none: its free is not followed. */          \
+	FIELD(FIELD_POINTER, 9, sizeof(uint64_t))
 
 #define SAMPLE_FIELD_TAG(name, tag, bytes) name = tag,
 enum sample_field_tag { SAMPLE_FIELDS(SAMPLE_FIELD_TAG, 0) };

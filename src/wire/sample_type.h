@@ -21,7 +21,10 @@ enum sample_type_number {
 	 */
 	SAMPLE_PROGRAM_CPU = 3,
 	SAMPLE_PROGRAM_OFF_CPU = 4,
-	SAMPLE_TYPES = 5,
+	/* Of an allocator's block: allocated, and, if that was sampled, freed (timers/memory_sample.h). */
+	SAMPLE_MEMORY = 5,
+	SAMPLE_MEMORY_FREE = 6,
+	SAMPLE_TYPES = 7,
 };
 
 #define SAMPLE_TYPE_NO_CLOCK ((clockid_t)-1)

@@ -28,12 +28,14 @@
 #include "store/file/database.h"
 #include "wire/version.h"
 
+#define MEMORY_BYTES "512KiB" /* --memory, without the setting */
+
 const char *recording_command = "record";
 const char *recording_quiet, *recording_no_symbols;
 static const char *push_url;
 const char *recording_path = TRACE_FILE_DEFAULT;
 
-static const char *append, *begin_anew, *live;
+static const char *append, *begin_anew, *live, *memory;
 
 const struct command_option recording_options[] = {
 	COMMAND_OPTION("o", "FILE", OPTION_FILE, NULL,
@@ -48,6 +50,8 @@ const struct command_option recording_options[] = {
 	               "add up to it)"),
 	COMMAND_OPTION("off-cpu", "PERIOD", OPTION_PERIOD, NULL,
 	               "time waited from one sample of a thread's waits to the next (default 1ms), 0: none"),
+	COMMAND_FLAG("memory", &memory,
+	             "sample SQLite's memory, too, once in 512 KiB (query_profiler_memory_sample_bytes)"),
 	COMMAND_OPTION("setting", "NAME=VALUE", OPTION_SETTING, NULL, "any other setting; may be repeated"),
 	COMMAND_FLAG("no-symbols", &recording_no_symbols,
 	             "leave names and lines out of the file; queryprof embed adds them later"),
@@ -188,6 +192,8 @@ int recording_prepare(void)
 		complain("%s: --append and --new cannot be combined", recording_command);
 		return COMMAND_MISUSED;
 	}
+	if (!result && memory)
+		result = set("query_profiler_memory_sample_bytes", MEMORY_BYTES, "memory");
 	/* push would say it, but only while the program runs. */
 	return !result && push_url ? http_check_url(recording_command, push_url, NULL) : result;
 }

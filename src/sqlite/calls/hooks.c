@@ -5,6 +5,7 @@
 #include "sqlite/calls/workers.h"
 #include "sqlite/calls/wrappers.h"
 #include "sqlite/locks/locks.h"
+#include "sqlite/memory/allocator.h"
 #include "sqlite/plan/module_methods.h"
 #include "sqlite/runs/mutex_wait.h"
 #include "sqlite/calls/adopt.h"
@@ -66,6 +67,7 @@ bool hooks_install(const struct host_library *library)
 void hooks_restore(void)
 {
 	locks_restore();
+	allocators_restore();
 	hook_restore();
 	module_methods_restore(); /* no preparation replaces them again from now on */
 }

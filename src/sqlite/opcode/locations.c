@@ -17,6 +17,7 @@
 #include "sqlite/opcode/trials.h"
 #include "sqlite/library/auto_extensions.h"
 #include "sqlite/library/calling.h"
+#include "timers/memory_sample.h"
 #include "timers/registers.h"
 
 #define WORD sizeof(uintptr_t)
@@ -541,6 +542,7 @@ void opcode_library_learn_now(const struct host_library *library, const struct t
 
 	if (__atomic_exchange_n(&tried[number], true, __ATOMIC_RELAXED))
 		return;
+	const int64_t memory = memory_sample_pause();
 	call_enter_quiet(&call, library, __builtin_frame_address(0));
 	host_enter_statics();
 	__atomic_store_n(&learner, gettid(), __ATOMIC_RELAXED);
@@ -550,5 +552,6 @@ void opcode_library_learn_now(const struct host_library *library, const struct t
 	__atomic_store_n(&learner, 0, __ATOMIC_RELAXED);
 	host_leave_statics();
 	call_leave(&call);
+	memory_sample_resume(memory);
 	__atomic_store_n(&host_libraries[number].opcodes_tried, true, __ATOMIC_RELAXED);
 }

@@ -18,6 +18,7 @@
 #include "sqlite/plan/plan.h"
 #include "sqlite/plan/publish.h"
 #include "sqlite/plan/virtual_tables.h"
+#include "timers/memory_sample.h"
 
 /* More than any useful bytecode; it limits hashing, copying and storing. */
 #define OPCODES_MAX 100000u
@@ -481,6 +482,7 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 	enum bytecode_counter reason;
 	struct call quiet;
 
+	const int64_t memory = memory_sample_pause();
 	call_enter_quiet(&quiet, due->library, __builtin_frame_address(0));
 	api->mutex_enter(mutex);
 	reason = callback_of(library, due->db); /* before the error, which the callback may have made */
@@ -500,6 +502,7 @@ static void read_now(const struct bytecode_due *due, const struct opcode_library
 	}
 	api->mutex_leave(mutex);
 	call_leave(&quiet);
+	memory_sample_resume(memory);
 }
 
 void bytecode_read_due(struct calling *calling, const void *subject, const void *frame)

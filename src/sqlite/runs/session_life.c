@@ -5,6 +5,7 @@
 #include "handover/storing.h"
 #include "sqlite/library/calling.h"
 #include "sqlite/locks/locks.h"
+#include "sqlite/memory/allocator.h"
 #include "sqlite/opcode/locations.h"
 #include "sqlite/runs/open_statements.h"
 #include "sqlite/runs/runs.h"
@@ -111,8 +112,10 @@ static struct session *add(sqlite3 *db)
 
 	sqlite3_mutex_enter(mutex);
 	session = session_add(db, sqlite3_db_filename(db, "main"), false);
-	if (session)
+	if (session) {
 		locks_follow(session);
+		allocator_follow(session->library);
+	}
 	sqlite3_mutex_leave(mutex);
 	return session;
 }
@@ -165,8 +168,10 @@ struct session *session_follow(sqlite3 *db)
 		return NULL;
 	sqlite3_mutex_enter(sqlite3_db_mutex(db));
 	session = session_add(db, sqlite3_db_filename(db, "main"), true);
-	if (session)
+	if (session) {
 		locks_follow(session);
+		allocator_follow(session->library);
+	}
 	sqlite3_mutex_leave(sqlite3_db_mutex(db));
 	if (session && session->recorded)
 		session_watch(session);

@@ -29,7 +29,8 @@
 	_(wait_ns, sample->wait_ns) \
 	_(wait, sample->wait) \
 	_(span, (int64_t)sample->request_span) \
-	_(transaction_number, sample->transaction)
+	_(transaction_number, sample->transaction) \
+	_(ptr, sample->pointer)
 
 /* initial, statement, library, parent: rows of queries, statements, libraries and queries; 0: none.
  * session: the connection's number. */

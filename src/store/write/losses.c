@@ -71,6 +71,11 @@ void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER
 	            since(&noted->threads, counters[SAMPLER_THREADS_FAILED]));
 	losses_note(losses, "a connection could not be followed", 0,
 	            since(&noted->sessions, counters[SAMPLER_SESSIONS_REFUSED]));
+	losses_note(losses,
+	            "memory: a SQLite library's allocator was not found, so its memory is not sampled", 0,
+	            since(&noted->allocators, counters[SAMPLER_ALLOCATORS_UNKNOWN]));
+	losses_note(losses, "memory: there was no space to follow a sampled block until it is freed", 0,
+	            since(&noted->blocks, counters[SAMPLER_BLOCKS_LOST]));
 }
 
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped)

@@ -48,7 +48,7 @@ void losses_note(struct losses *losses, const char *reason, uint64_t samples, ui
 /* Timers, threads and sessions that were refused, by the sampler's counters, since the last call with this
  * `noted`. */
 struct refusals {
-	uint64_t timers, threads, sessions;
+	uint64_t timers, threads, sessions, allocators, blocks;
 };
 void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER_COUNTERS],
                           struct refusals *noted);

@@ -25,7 +25,7 @@ struct pending_sample {
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t entry;        /* index into the batch's queries; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
-	int64_t opcode, transaction;
+	int64_t opcode, transaction, pointer;
 	bool truncated;
 	uint64_t request_span; /* the span that contains the sample; 0: none */
 };
@@ -74,7 +74,7 @@ struct sample_fields {
 	struct wait_field wait; /* zero: no wait */
 	uint64_t span;
 	uint64_t opcode; /* 0: not known */
-	uint64_t transaction;
+	uint64_t transaction, pointer;
 	uint32_t stretch;
 	size_t skipped;
 };
@@ -103,6 +103,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			memcpy(&fields.opcode, field->content, sizeof(fields.opcode));
 		} else if (field->tag == FIELD_TRANSACTION && field->size == sizeof(fields.transaction)) {
 			memcpy(&fields.transaction, field->content, sizeof(fields.transaction));
+		} else if (field->tag == FIELD_POINTER && field->size == sizeof(fields.pointer)) {
+			memcpy(&fields.pointer, field->content, sizeof(fields.pointer));
 		} else if (field->tag == FIELD_STRETCH && field->size == sizeof(fields.stretch)) {
 			memcpy(&fields.stretch, field->content, sizeof(fields.stretch));
 		} else {
@@ -187,6 +189,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 		.wait = fields.wait.cause | (int64_t)fields.wait.object << 8,
 		.opcode = (int64_t)fields.opcode,
 		.transaction = (int64_t)fields.transaction,
+		.pointer = (int64_t)fields.pointer,
 		.truncated = (record->flags & SAMPLE_TRUNCATED) || record->depth > STACK_FRAMES_MAX,
 		.entry = UINT32_MAX,
 		.request_span = fields.span,
