@@ -53,7 +53,7 @@ SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run
        period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span
 FROM samples AS s JOIN series ON series.id = s.series LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
-WHERE timestamp_ns BETWEEN (SELECT first_ns FROM selected_limits) AND (SELECT last_ns FROM selected_limits)
+WHERE trace_type <> 'MemoryFree' AND timestamp_ns BETWEEN (SELECT first_ns FROM selected_limits) AND (SELECT last_ns FROM selected_limits)
   AND (selected.id IS NOT NULL OR EXISTS (SELECT 1 FROM selected WHERE id = 0))
   AND (NOT EXISTS (SELECT 1 FROM selected_labels)
        OR coalesce((SELECT matches FROM selected_labels
@@ -82,7 +82,7 @@ FROM programs AS g JOIN statements AS x ON x.id = g.statement WHERE g.id IN (SEL
 -- one row for each combination of the keys that a statement reads: the columns before `samples`. It has two columns more:
 -- the key shape, of the stack in temp.report_shapes (see report/frames.sql), 0 if there is none, and last_stack, the greatest stack_id.
 -- logged: the run is in selected_runs. is_worker: the thread helped the run's own, as those that sort for `PRAGMA threads` do.
--- program: the newest one that is as the run's (alike_programs); own_program: the run's. comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period.
+-- program: the newest one that is as the run's (alike_programs); own_program: the run's. comment: the label set of the statement's comments. queued: the time in a run queue. node: of the plan, or -1 or -2 as in plan_nodes.sql; phase: the same, but -2 or -3 if the stack shows that. checkpoint, spill: the time of one. spread: the squared value, of a wait the value times the period, of memory what chance adds to it. Memory that was not freed is there again, with the trace_type MemoryLive.
 -- stretches: 1 for the first sample of its type, run and thread; changes: 1 if the one before was of another series.
 CREATE TEMP VIEW selected_sums AS
 SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS logged, coalesce(normalized_query_hash, 0) AS hash,
@@ -95,7 +95,7 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
        wait & 255 = 17 AS queued,
        wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint,
        trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks) AS spill, 1 AS samples, value, 1.0 * value * value AS square,
-       1.0 * value * iif(trace_type = 'OffCPU', period_ns, value) AS spread, wait_ns AS longest,
+       1.0 * value * CASE trace_type WHEN 'OffCPU' THEN period_ns WHEN 'MemorySample' THEN value - value / max(weight, 1) ELSE value END AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes
 FROM temp.selected_samples AS s
 LEFT JOIN queries AS q ON q.id = run AND run <> 0

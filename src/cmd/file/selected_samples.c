@@ -76,6 +76,8 @@ struct selected_samples {
 	VECTOR(struct selected_run) runs;      /* by id */
 	struct selected_run no_run;            /* of samples in no run, or in a missing one */
 	VECTOR(struct selected_series) series; /* by id */
+	VECTOR(struct selected_series) live;   /* the series of memory again, with the type LIVE */
+	VECTOR(int64_t) live_ns;               /* the times of samples of memory that was not freed */
 	struct selected_runs named_runs;       /* while the runs are read, as the next one */
 	VECTOR(struct alike) alike;            /* by program */
 	VECTOR(struct label_set) labels;       /* by number; empty: samples under any label are selected */
@@ -111,6 +113,8 @@ void selected_samples_free(struct selected_samples *samples)
 	vector_free(&samples->types);
 	vector_free(&samples->runs);
 	vector_free(&samples->series);
+	vector_free(&samples->live);
+	vector_free(&samples->live_ns);
 	selected_runs_free(&samples->named_runs);
 	vector_free(&samples->alike);
 	vector_free(&samples->labels);
@@ -200,26 +204,44 @@ static int add_run(void *context, const int64_t *row)
 	return vector_push(&samples->runs, run) ? SQLITE_OK : SQLITE_NOMEM;
 }
 
+/* The number of the type in `*number`. False: no memory. */
+static bool find_type(struct selected_samples *samples, const char *type, uint32_t *number)
+{
+	size_t i = 0;
+
+	while (i < samples->types.count && strcmp(samples->types.items[i], type))
+		i++;
+	*number = (uint32_t)i;
+	return (i < samples->types.count || vector_push(&samples->types, strdup(type))) &&
+	       samples->types.items[i];
+}
+
 static bool add_series(struct selected_samples *samples, sqlite3_stmt *row)
 {
 	const char *type = (const char *)sqlite3_column_text(row, 1);
-	size_t i = 0;
 
 	type = type ? type : "";
-	while (i < samples->types.count && strcmp(samples->types.items[i], type))
-		i++;
-	if (i == samples->types.count && !vector_push(&samples->types, strdup(type)))
-		return false;
-	return samples->types.items[i] &&
-	       vector_push(&samples->series, (struct selected_series){
-						     .id = sqlite3_column_int64(row, 0),
-						     .type = (uint32_t)i,
-						     .is_cpu = !strcmp(type, "CPU"),
-						     .is_wait = !strcmp(type, "OffCPU"),
-						     .period_ns = sqlite3_column_int64(row, 2),
-						     .thread = sqlite3_column_int64(row, 3),
-						     .thread_id = sqlite3_column_int64(row, 4),
-					     });
+	struct selected_series series = {
+		.id = sqlite3_column_int64(row, 0),
+		.is_cpu = !strcmp(type, "CPU"),
+		.is_wait = !strcmp(type, "OffCPU"),
+		.is_memory = !strcmp(type, SELECTED_MEMORY),
+		.is_free = !strcmp(type, "MemoryFree"),
+		.period_ns = sqlite3_column_int64(row, 2),
+		.thread = sqlite3_column_int64(row, 3),
+		.thread_id = sqlite3_column_int64(row, 4),
+	};
+	if (series.is_memory) {
+		if (!find_type(samples, SELECTED_LIVE, &series.type) || !vector_push(&samples->live, series))
+			return false;
+		series.live = (uint32_t)samples->live.count;
+	}
+	return find_type(samples, type, &series.type) && vector_push(&samples->series, series);
+}
+
+static bool add_live(struct selected_samples *samples, sqlite3_stmt *row)
+{
+	return vector_push(&samples->live_ns, sqlite3_column_int64(row, 0));
 }
 
 static bool add_labels(struct selected_samples *samples, sqlite3_stmt *row)
@@ -272,6 +294,8 @@ static int read_named(struct selected_samples *samples)
 	if (!code && !samples->is_read)
 		code = selected_runs_each(&samples->named_runs, samples->db, run_columns, RUN_COLUMN_COUNT,
 		                          add_run, samples);
+	if (!code && !samples->is_read && samples->live.count)
+		code = read_rows(samples, "SELECT timestamp_ns FROM live_memory ORDER BY 1", add_live);
 	samples->is_read = !code;
 	selected_runs_free(&samples->named_runs);
 	vector_free(&samples->alike);
@@ -454,7 +478,7 @@ static int read_sample(struct selected_samples *samples, const int64_t *row, str
 	struct selected_run *run;
 
 	*is_selected = false;
-	if (!series || !(run = run_of(samples, series, row[OF_QUERY], time_ns)))
+	if (!series || series->is_free || !(run = run_of(samples, series, row[OF_QUERY], time_ns)))
 		return SQLITE_OK;
 	const int64_t labels = row[OF_LABELS];
 	if (samples->labels.count && !is_under_label(samples, run->comment, labels))
@@ -483,6 +507,18 @@ static int read_sample(struct selected_samples *samples, const int64_t *row, str
 	return code || !samples->has_phases ? code : set_phase(samples, read);
 }
 
+/* Memory that was not freed is taken twice: as allocated, and as live. */
+static bool take_live(struct selected_samples *samples, struct selected_sample *read)
+{
+	const int64_t *times = samples->live_ns.items;
+	const size_t count = samples->live_ns.count, at = SEARCH_COUNT(count, i, times[i] < read->time_ns);
+
+	if (at == count || times[at] != read->time_ns)
+		return true;
+	read->series = &samples->live.items[read->series->live - 1];
+	return samples->take(samples->context, read);
+}
+
 static int take_values(void *context, const int64_t *row)
 {
 	struct selected_samples *samples = context;
@@ -490,7 +526,12 @@ static int take_values(void *context, const int64_t *row)
 	bool is_selected = false;
 	const int code = read_sample(samples, row, &read, &is_selected);
 
-	return !code && is_selected && !samples->take(samples->context, &read) ? SQLITE_ABORT : code;
+	if (code || !is_selected)
+		return code;
+	return samples->take(samples->context, &read) &&
+	                       (!read.series->is_memory || take_live(samples, &read))
+	               ? SQLITE_OK
+	               : SQLITE_ABORT;
 }
 
 /* Reads only the needed columns. */

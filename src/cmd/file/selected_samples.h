@@ -30,7 +30,8 @@ struct selected_series {
 	int64_t id, thread, thread_id, period_ns;
 	size_t near;   /* the index of its newest sample's run, or a hint for the next one */
 	uint32_t type; /* see selected_samples_type() */
-	bool is_cpu, is_wait;
+	uint32_t live; /* of memory */
+	bool is_cpu, is_wait, is_memory, is_free;
 };
 
 /* Columns after `size` are read only if they are requested; the others are 0. phase: the node, or if that is
@@ -55,6 +56,11 @@ enum selected_column {
 	SELECTED_PHASE = 512, /* with SELECTED_NODE and SELECTED_STACK */
 	SELECTED_SPILL = 1024
 };
+
+/* A sample of memory that was not freed (the view live_memory) is followed by the same sample with the second
+ * type. Those of frees are not passed on. */
+#define SELECTED_MEMORY "MemorySample"
+#define SELECTED_LIVE "MemoryLive"
 
 struct selected_samples;
 

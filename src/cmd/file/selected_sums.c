@@ -133,6 +133,17 @@ static int64_t bits_of(double number)
 	return word;
 }
 
+/* The part of the value that is due to chance. Of a wait it is only the last period. The block of a sample of
+ * memory is known. */
+static double spread_of(const struct selected_sample *sample, int64_t value)
+{
+	const double blocks = sample->weight > 1 ? (double)sample->weight : 1;
+
+	return sample->series->is_wait     ? (double)sample->series->period_ns
+	       : sample->series->is_memory ? (double)value - (double)value / blocks
+	                                   : (double)value;
+}
+
 static bool add_sample(void *context, const struct selected_sample *sample)
 {
 	struct source *source = context;
@@ -166,7 +177,7 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[SAMPLES] = 1;
 	row[VALUE] = value;
 	row[SQUARE] = bits_of((double)value * (double)value);
-	row[SPREAD] = bits_of((double)value * (double)(series->is_wait ? series->period_ns : value));
+	row[SPREAD] = bits_of((double)value * spread_of(sample, value));
 	row[LONGEST] = sample->wait_ns;
 	return !source->has_stretches || set_stretch(source, sample, row);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cmd/file/selected_samples.h"
 #include "store/file/database.h"
 #include "wire/sample_type.h"
 
@@ -27,9 +28,32 @@ static const struct sample_type *find_known(const char *name)
 	return NULL;
 }
 
+/* The types of memory, which --type names as people do. False: it is none. */
+static bool find_memory(struct shown_type *type, const char *name)
+{
+	static const struct {
+		const char *name, *type, *title;
+	} types[] = {
+		{ "memory", SELECTED_MEMORY, "allocated memory" },
+		{ "live", SELECTED_LIVE, "live memory" },
+	};
+
+	for (size_t i = 0; name && i < sizeof(types) / sizeof(types[0]); i++) {
+		if (strcasecmp(name, types[i].name) != 0 && strcasecmp(name, types[i].type) != 0)
+			continue;
+		snprintf(type->name, sizeof(type->name), "%s", types[i].type);
+		snprintf(type->unit, sizeof(type->unit), "%s", UNIT_BYTES);
+		snprintf(type->title, sizeof(type->title), "%s", types[i].title);
+		type->is_memory = true;
+	}
+	return type->is_memory;
+}
+
 struct shown_type shown_type_of(const char *name)
 {
 	struct shown_type type = { .clock = NULL };
+	if (find_memory(&type, name))
+		return type;
 	type.is_wall = name && strcasecmp(name, SHOWN_TYPE_WALL) == 0;
 	const struct sample_type *known =
 		type.is_wall ? sample_type_at(SAMPLE_REAL) : find_known(name ? name : SHOWN_TYPE_DEFAULT);

@@ -12,15 +12,17 @@
 #define SHOWN_TYPE_DEFAULT "CPU"
 #define SHOWN_TYPE_OPTION(variable)                                                                          \
 	COMMAND_OPTION("type", "TYPE", OPTION_TYPE, (variable),                                              \
-	               "samples of this type: cpu (default), wall, offcpu, or another type in the file")
+	               "samples of this type: cpu (default), wall, offcpu, memory, live, or another type "   \
+	               "in the file")
 
 struct shown_type {
 	char name[64];     /* as in trace_log.trace_type, after it was read */
 	char unit[32];     /* "": no such samples yet */
-	char title[96];    /* for headings: "CPU time", "wall time", "Memory in bytes" */
+	char title[96];    /* for headings: "CPU time", "wall time", "allocated memory", "Quux in furlongs" */
 	const char *clock; /* "CPU", "wall": the clock that they measure; NULL: not a time */
 	bool is_timed;     /* from a timer: weights are periods */
 	bool is_wall;      /* wall time, whose samples differ from file to file */
+	bool is_memory;    /* allocated, or live */
 };
 
 /* Finds the type by its name in any case. "wall": all time of both CPU and OffCPU samples (SHOWN_TYPE_WALL),

@@ -24,6 +24,7 @@
 #include "sql_report_clocks.h"
 #include "sql_report_frames.h"
 #include "sql_report_functions.h"
+#include "sql_report_memory.h"
 #include "sql_report_program.h"
 #include "sql_report_query.h"
 #include "sql_report_samples.h"
@@ -75,6 +76,8 @@ static const struct part {
 	  "share samples" },
 	{ "Checkpoints inside these runs", sql_report_checkpoints, "adding up checkpoints", false, false,
 	  sql_report_checkpoints, "wal_sync_ms write_ms" },
+	{ "Memory that SQLite allocated, by statement", sql_report_memory, "adding up memory", false, false,
+	  "SELECT 1 FROM series WHERE trace_type = 'MemorySample'", NULL },
 	{ "Time by cause", sql_report_waits, "adding up waits", false, false, sql_report_waits, NULL },
 	{ NULL, sql_report_frames, "looking up names", true, false, NULL, NULL },
 	{ "The program, outside SQLite", sql_report_program, "adding up the program's time", false, false,
@@ -194,6 +197,18 @@ static int print_findings(sqlite3 *db)
 	return result;
 }
 
+/* First, if the report is by memory. */
+static int print_memory(sqlite3 *db, const struct shown_type *type)
+{
+	size_t i = 0;
+
+	while (parts[i].sql != sql_report_memory)
+		i++;
+	const int result = print_part(db, type, &parts[i]);
+	putchar('\n');
+	return result;
+}
+
 static int print_report(sqlite3 *db, const struct shown_type *type)
 {
 	const int64_t statements = database_number(db, "SELECT count(*) FROM temp.selected_statements", 0);
@@ -209,11 +224,14 @@ static int print_report(sqlite3 *db, const struct shown_type *type)
 	run_sql_prepare(db, sql_plan_nodes);
 	if (!result)
 		result = print_findings(db);
+	if (!result && type->is_memory)
+		result = print_memory(db, type);
 	if (!result && statements > 1)
 		result = print_statements(db, type);
 
 	for (size_t i = 0; result == COMMAND_FINE && i < sizeof(parts) / sizeof(parts[0]); i++) {
-		result = print_part(db, type, &parts[i]);
+		if (!type->is_memory || parts[i].sql != sql_report_memory)
+			result = print_part(db, type, &parts[i]);
 		if (result || parts[i].sql != sql_report_waits || planned == 0)
 			continue;
 		const struct plan_print how = { .limit = is_one ? NULL : PLANS_MAX,
@@ -325,6 +343,13 @@ const struct command command_report = {
 		"samples (query_profiler_outside). No time of a query includes that. The function is the "
 		"program's own function nearest to the leaf. Lines of an interpreter's program are not "
 		"known there.\n\n"
+		"If SQLite's memory was sampled (record --memory), a table shows the bytes that it allocated "
+	        "for "
+		"each statement, and the live ones: those not freed, or not until the process ended. With "
+	        "--type "
+		"memory or --type live that table comes first, and plans, functions and stacks are by these "
+		"bytes. Memory that is bound, or that opening a connection takes, belongs to no "
+	        "statement.\n\n"
 		"`self` is time in the function itself, `total` includes the functions that it called. "
 		"`error` is one standard error of the column before it: in 95 of 100 cases the true value "
 		"is within two errors. `interval` appears if the time between samples was longer than the "
