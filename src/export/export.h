@@ -101,7 +101,7 @@ struct export_sample {
 	int64_t weight; /* the number of periods or events that it represents */
 	int64_t value;  /* in the stream's unit */
 	const char *trace_type;
-	bool is_other; /* not of the stream's type, see export_format.has_times */
+	bool is_other; /* not of the stream's type, see export_format.has_times and has_live */
 };
 
 /* A span of a request. Spans follow the samples, by process and thread, in the order of their beginning.
@@ -123,6 +123,7 @@ struct export_info {
 	const char *trace_type;
 	const char *unit;       /* of the values: "ns", "bytes", or another, which is shown unchanged */
 	bool is_timed;          /* a timer took the samples: weights are periods */
+	bool has_live;          /* of allocated memory: samples of live memory follow, as others */
 	const char *title;      /* what was exported, for a heading */
 	const char *compared;   /* the other file's title; NULL: nothing is compared */
 	const char *executable; /* of the first process; "" if it is not known */
@@ -153,6 +154,7 @@ struct export_format {
 		EXPORT_LABELS_NONE
 	} labels_read;
 	bool compares;       /* accepts a second file, see export_labels.side */
+	bool has_live;       /* also gets the samples of live memory, see export_info */
 	bool has_times;      /* also gets the samples of all other types whose values are times */
 	bool has_links;      /* samples link to the spans that are sent to the same place */
 	bool has_runs;       /* gets logged runs without a span as spans without a trace */

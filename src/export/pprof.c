@@ -41,7 +41,7 @@ struct bytes {
 
 struct writer {
 	EXPORT_WRITER;
-	struct sums sums;
+	struct sums sums, live; /* live: memory that was not freed, if the samples are of allocated memory */
 	bool has_samples;
 	int64_t first_ns, last_ns, period_min, period_max;
 
@@ -60,10 +60,23 @@ struct writer {
 	VECTOR(struct module_state) modules; /* by number */
 };
 
+/* A sample represents as many blocks as its weight. */
+static bool is_allocated(const struct writer *writer)
+{
+	return strcmp(writer->info->trace_type, "MemorySample") == 0;
+}
+
+static bool is_live(const struct writer *writer)
+{
+	return strcmp(writer->info->trace_type, "MemoryLive") == 0;
+}
+
 static bool add_pprof(void *to, const struct export_sample *sample)
 {
 	struct writer *writer = to;
 
+	if (sample->is_other)
+		return sums_add(&writer->live, sample);
 	if (!writer->has_samples) {
 		writer->has_samples = true;
 		writer->first_ns = sample->time_ns;
@@ -407,7 +420,8 @@ static bool write_sample(struct writer *writer, const struct sums *sums, struct 
 	struct part *stack = vector_at(&writer->stacks, sum.stack),
 		    *labels = vector_at(&writer->labels, sum.labels);
 	Pprof__Sample sample = PPROF__SAMPLE__INIT;
-	int64_t values[] = { sum.samples, sum.value };
+	const bool is_second = sums == &writer->live;
+	int64_t values[4] = { 0 };
 	uint8_t numbers[NUMBERS_MAX];
 
 	if (!stack || !labels) {
@@ -418,7 +432,9 @@ static bool write_sample(struct writer *writer, const struct sums *sums, struct 
 		pack_stack(writer, sums_stack(sums, sum), stack);
 	if (!labels->size)
 		pack_labels(writer, sums_labels(sums, sum), labels);
-	sample.n_value = 2;
+	values[2 * is_second] = is_allocated(writer) || is_live(writer) ? sum.weight : sum.samples;
+	values[2 * is_second + 1] = sum.value;
+	sample.n_value = writer->info->has_live ? 4 : 2;
 	sample.value = values;
 	const size_t size = pprof__sample__pack(&sample, numbers);
 	uint8_t *to = pprof_pieces_room(&writer->pieces, stack->size + size + labels->size + NUMBERS_MAX);
@@ -483,6 +499,8 @@ static const char *value_name(const char *trace_type)
 {
 	return strcmp(trace_type, "CPU") == 0                                       ? "cpu"
 	       : strcmp(trace_type, "Real") == 0 || strcmp(trace_type, "Wall") == 0 ? "wall"
+	       : strcmp(trace_type, "MemorySample") == 0                            ? "alloc_space"
+	       : strcmp(trace_type, "MemoryLive") == 0                              ? "inuse_space"
 	                                                                            : trace_type;
 }
 
@@ -495,15 +513,22 @@ static const char *unit_name(const char *unit)
 static void write_head(struct writer *writer)
 {
 	Pprof__ValueType count = PPROF__VALUE_TYPE__INIT, value = PPROF__VALUE_TYPE__INIT;
-	Pprof__ValueType *types[] = { &count, &value };
+	Pprof__ValueType live_count = PPROF__VALUE_TYPE__INIT, live_value = PPROF__VALUE_TYPE__INIT;
+	Pprof__ValueType *types[] = { &count, &value, &live_count, &live_value };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 	int64_t comment = string_number(writer, "queryprof " QUERYPROF_VERSION);
 
-	count.type = string_number(writer, "samples");
-	count.unit = string_number(writer, "count");
+	count.type = string_number(writer, is_allocated(writer) ? "alloc_objects"
+	                                   : is_live(writer)    ? "inuse_objects"
+	                                                        : "samples");
+	count.unit = live_count.unit = string_number(writer, "count");
 	value.type = string_number(writer, value_name(writer->info->trace_type));
-	value.unit = string_number(writer, unit_name(writer->info->unit));
-	piece.n_sample_type = 2;
+	value.unit = live_value.unit = string_number(writer, unit_name(writer->info->unit));
+	if (writer->info->has_live) {
+		live_count.type = string_number(writer, "inuse_objects");
+		live_value.type = string_number(writer, "inuse_space");
+	}
+	piece.n_sample_type = writer->info->has_live ? 4 : 2;
 	piece.sample_type = types;
 	piece.default_sample_type = value.type;
 	piece.time_nanos = writer->first_ns;
@@ -524,10 +549,11 @@ static bool flush_pprof(void *of, int64_t now_ns, size_t *left)
 	struct writer *writer = of;
 
 	if ((!writer->pieces.file && !pprof_pieces_open(&writer->pieces, writer->out)) ||
-	    !sums_flush(&writer->sums, now_ns, true, write_samples, writer))
+	    !sums_flush(&writer->sums, now_ns, true, write_samples, writer) ||
+	    !sums_flush(&writer->live, now_ns, true, write_samples, writer))
 		fail(writer);
 	writer->labels.count = writer->label_parts.data.count = writer->query_strings.count = 0;
-	*left += sums_count(&writer->sums);
+	*left += sums_count(&writer->sums) + sums_count(&writer->live);
 	return !writer->pieces.failed;
 }
 
@@ -542,6 +568,7 @@ static bool end_pprof(void *ended, bool complete)
 	const bool fine = pprof_pieces_close(&writer->pieces);
 	const int error = errno;
 	sums_free(&writer->sums);
+	sums_free(&writer->live);
 	index_free(&writer->text_index);
 	index_free(&writer->functions);
 	vector_free(&writer->texts);
@@ -560,6 +587,7 @@ const struct export_format export_pprof = {
 	.name = "pprof",
 	.summary = "for tools like go tool pprof, with labels; samples, ns",
 	.is_binary = true,
+	.has_live = true,
 	.writer_size = sizeof(struct writer),
 	.add = add_pprof,
 	.flush = flush_pprof,

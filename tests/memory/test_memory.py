@@ -9,8 +9,9 @@ import math
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+sys.path[:0] = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder) for folder in ("lib", "export"))
 HOSTS = {"library": os.path.abspath(sys.argv.pop(2)), "inside": os.path.abspath(sys.argv.pop(2))}
+from pprof_profile import Profile
 from recording import *
 
 STEP = 65536
@@ -93,6 +94,44 @@ class Memory(Recording):
             functions = json.loads(stack)
             self.assertEqual(functions[0], "sqlite3Malloc", stack)
             self.assertIn("keep", functions)
+
+    def tool(self, command, *arguments, text=True):
+        return subprocess.run([QUERYPROF, command, self.trace, *arguments], capture_output=True, text=text, timeout=300, check=True,
+                              stdin=subprocess.DEVNULL, env=dict(os.environ, COLUMNS="200")).stdout
+
+    def test_reading(self):
+        """What report, export and pprof say of blocks that all have a sample: 40 and 10 allocated, of the first 35 live."""
+        first, second = "SELECT keep(1048576, 40)", "SELECT keep(2097152, 10) AS large"
+        self.run_host("library", first, second, "SELECT drop_kept(15)")
+        for types in (), ("--type", "memory"), ("--type", "live"):
+            out = self.tool("report", *types)
+            self.assertEqual(out.count("Memory that SQLite allocated, by statement"), 1, out)
+            found = [re.split(r"  +", line.strip()) for line in out.splitlines() if re.search(r" MB .*SELECT keep", line)]
+            # share, allocated, error, live, statement, text
+            by_text = {line[-1]: line for line in found}
+            # A block of another size may have a sample, too.
+            for text, allocated, live in (first, "42 MB", "37 MB"), (second, "21 MB", "0 bytes"):
+                self.assertEqual(by_text[text][1::2][:2], [allocated, live], out)
+                self.assertRegex(by_text[text][2], r"^±0\.\d %$", out)
+            self.assertEqual(found[0][-1], first, out)
+        for types, sums in ("memory", {first: 40 * MIB, second: 20 * MIB}), ("live", {first: 35 * MIB}):
+            told = json.loads(self.tool("export", "--type", types, "--format", "json", "-o", "-"))
+            values = {}
+            for sample in told["samples"]:
+                number = told["labels"][sample["labels"]].get("statement")
+                if number is not None:
+                    statement = told["statements"][number]
+                    values[statement] = values.get(statement, 0) + sample["value"]
+            for statement in first, second:
+                self.assertLessEqual(0, values.get(statement, 0) - sums.get(statement, 0), types)
+                self.assertLess(values.get(statement, 0) - sums.get(statement, 0), 3 * STEP, types)
+        profile = Profile(self.tool("export", "--type", "memory", "--format", "pprof", "-o", "-", text=False))
+        self.assertEqual(profile.types, [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")])
+        large = [(labels["statement"], values) for _, values, labels in profile.samples if "statement" in labels and max(values) >= MIB]
+        for statement, expected in (first, [40, 40 * MIB, 35, 35 * MIB]), (second, [10, 20 * MIB, 0, 0]):
+            self.assertEqual([sum(column) for column in zip(*(values for text, values in large if text == statement))], expected)
+        self.assertEqual(Profile(self.tool("export", "--type", "live", "--format", "pprof", "-o", "-", text=False)).types,
+                         [("inuse_objects", "count"), ("inuse_space", "bytes")])
 
     def test_freed_elsewhere(self):
         """A thread that runs no query frees blocks."""

@@ -123,7 +123,7 @@ static const struct type *find_type(struct export *export, uint32_t number)
 	if (!type || type->trace_type)
 		return type;
 	type->is_shown = is_shown(export, name);
-	type->is_wanted = type->is_shown ||
+	type->is_wanted = type->is_shown || (export->info.has_live && strcmp(name, SELECTED_LIVE) == 0) ||
 	                  (has_times(export) && (strcmp(name, "CPU") == 0 || strcmp(name, "OffCPU") == 0 ||
 	                                         strcmp(name, "Real") == 0));
 	type->trace_type = names_keep(export->reader.names, name);
@@ -306,6 +306,7 @@ static int complete_info(struct export *export)
 static int add_open_file(struct export *export)
 {
 	export->info.is_timed = export->type.is_timed;
+	export->info.has_live = export->format->has_live && strcmp(export->type.name, SELECTED_MEMORY) == 0;
 	export->has_samples = export->has_shown = false;
 	export->types.count = 0;
 	if (complete_info(export) != COMMAND_FINE)
