@@ -247,8 +247,8 @@ CREATE TABLE libraries (
 	version TEXT    NOT NULL
 );
 
--- Where the application called SQLite, in its own language. queries.call_stack names a row,
--- 0: not known. frames: a JSON array of [file, line, function], newest first; line 0: not
+-- Where the application called SQLite, in its own language (queries.call_stack), or executed
+-- its own code (samples.call_stack). 0: not known. frames: a JSON array of [file, line, function], newest first; line 0: not
 -- known. caller: file:line of the newest frame that belongs neither to a library nor to the
 -- language, or else of the newest frame. hash: of the frames.
 CREATE TABLE call_stacks (
@@ -419,7 +419,8 @@ CREATE TABLE samples (
 	wait               INTEGER NOT NULL DEFAULT 0,
 	span               INTEGER NOT NULL DEFAULT 0,
 	transaction_number INTEGER NOT NULL DEFAULT 0,
-	ptr                INTEGER NOT NULL DEFAULT 0
+	ptr                INTEGER NOT NULL DEFAULT 0,
+	call_stack         INTEGER NOT NULL DEFAULT 0
 );
 
 -- Where spans begin. statement: the normalized_query_hash of a statement whose runs are
@@ -857,6 +858,12 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(50, 'process')
 );
 
+-- What the caller's line called in its own language, or else the caller.
+CREATE VIEW call_stack_functions AS
+SELECT id, caller, json_extract(frames, '$[' || max(0, coalesce((
+	SELECT min(key) FROM json_each(frames) WHERE json_extract(value, '$[0]') || ':' || json_extract(value, '$[1]') = caller), 0) - 1) || '][2]') AS function
+FROM call_stacks;
+
 -- The samples, for people. The joins are outer joins, because SQLite omits an outer join
 -- that a query does not need. It omits none if the query sums up, so what few columns need is
 -- a subquery. symbols and lines are parallel to trace: the function that contains the code,
@@ -903,7 +910,8 @@ SELECT
 	 WHERE stack_id = s.stack AND inlined = 0) AS symbols,
 	(SELECT '[' || coalesce(group_concat(coalesce('"' || replace(replace(
 		iif(line, file || ':' || line, nullif(module, '')), '\', '\\'), '"', '\"') || '"', 'null')), '') || ']'
-	 FROM stack_frames WHERE stack_id = s.stack AND level = 0) AS lines
+	 FROM stack_frames WHERE stack_id = s.stack AND level = 0) AS lines,
+	s.call_stack AS call_stack_id
 FROM samples AS s
 LEFT JOIN series AS r ON r.id = s.series
 LEFT JOIN threads AS t ON t.id = r.thread

@@ -101,6 +101,25 @@ void outside_add_transaction(struct thread *thread, struct open_transaction *tra
 	__atomic_store_n(&transaction->slot, thread, __ATOMIC_RELAXED);
 }
 
+static const struct outside_callers *callers; /* atomic; NULL: not set */
+
+void outside_set_callers(const struct outside_callers *set)
+{
+	__atomic_store_n(&callers, set, __ATOMIC_RELEASE);
+}
+
+size_t outside_acquire_callers(const struct thread *thread, const char **bytes)
+{
+	const struct outside_callers *set = __atomic_load_n(&callers, __ATOMIC_ACQUIRE);
+
+	return set && thread->outside.language != 0 ? set->acquire(&thread->outside, bytes) : 0;
+}
+
+void outside_release_callers(void)
+{
+	__atomic_load_n(&callers, __ATOMIC_ACQUIRE)->release();
+}
+
 void outside_forget(struct thread *thread)
 {
 	memset(&thread->outside, 0, sizeof(thread->outside));

@@ -35,5 +35,19 @@ static inline void outside_enter_transaction(struct thread *thread, struct open_
 		outside_add_transaction(thread, transaction);
 }
 
+/* Reads the program's own frames of the calling thread: see interpreter/call_stack.h. */
+struct outside_callers {
+	size_t (*acquire)(const struct outside *outside, const char **bytes);
+	void (*release)(void);
+};
+
+/* The one that there is; from then on also a handler may call it. */
+void outside_set_callers(const struct outside_callers *callers);
+
+/* In the form of wire/call_frame.h. 0: not known, or another thread reads; else the caller has `*bytes` until
+ * outside_release_callers(). On the thread itself. Async-signal-safe. */
+size_t outside_acquire_callers(const struct thread *thread, const char **bytes);
+void outside_release_callers(void);
+
 /* The slot gets another thread, or becomes a child's. */
 void outside_forget(struct thread *thread);

@@ -128,6 +128,27 @@ static void *put_fields(struct sample_record *draft, const struct observation *s
 	return at;
 }
 
+/* Copies the draft into the ring, with the program's own frames if it is a sample of the program. */
+static bool write_draft(struct thread *thread, struct ring *ring, size_t size, bool is_programs)
+{
+	const char *callers;
+	size_t callers_size = is_programs ? outside_acquire_callers(thread, &callers) : 0, room = 0;
+
+	if (callers_size != 0 && size + SAMPLE_FIELD_BYTES(callers_size) <= ring_max_payload(ring))
+		room = SAMPLE_FIELD_BYTES(callers_size);
+	void *record = ring_reserve(ring, size + room);
+	if (record) {
+		memcpy(record, draft_of(thread), size);
+		if (room != 0)
+			sample_field_put(record, (char *)record + size, FIELD_CALL_STACK, callers,
+			                 (uint32_t)callers_size);
+		ring_commit(ring, record, RECORD_SAMPLE);
+	}
+	if (callers_size != 0)
+		outside_release_callers();
+	return record;
+}
+
 /* Written outside the ring, whose record is reserved with its exact size. Not inlined, so that its
  * stack is free again for the walk. */
 __attribute__((noinline)) static bool record_stack(struct thread *thread, struct ring *ring,
@@ -159,14 +180,9 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	draft->type = (uint8_t)seen->type;
 	draft->flags = unwound->truncated ? SAMPLE_TRUNCATED : 0;
 	const char *end = put_fields(draft, seen, labels, context, span, opcode, subject->transaction);
-	const size_t size = (size_t)(end - (const char *)draft);
-	void *record = ring_reserve(ring, size);
-	if (!record)
-		return false;
-	memcpy(record, draft, size);
-	ring_commit(ring, record, RECORD_SAMPLE);
-	span_current.samples += span != 0;
-	return true;
+	const bool is_stored = write_draft(thread, ring, (size_t)(end - (const char *)draft), !subject->tag);
+	span_current.samples += is_stored && span != 0;
+	return is_stored;
 }
 
 static void count_stored(const struct subject *subject, const struct observation *seen, bool is_truncated)

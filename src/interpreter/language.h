@@ -33,9 +33,16 @@ struct language {
 	 * is not there, or not understood. Not called again after success. */
 	uintptr_t (*find)(const struct dl_phdr_info *info);
 
-	/* Puts the calling thread's frames, newest first, of an interpreter that was found and is still
-	 * loaded. */
-	void (*read)(struct call_stack *stack);
+	/* The address of what an interpreter that was found and is still loaded knows of the calling thread;
+	 * 0: nothing now, or it is not understood. */
+	uintptr_t (*thread)(struct memory *memory);
+
+	/* Puts the frames of that thread, which calls, newest first. */
+	void (*read)(struct call_stack *stack, uintptr_t thread);
+
+	/* read() only reads the memory, and finds frames wherever the interpreter is interrupted. So a signal
+	 * handler may call it, with what thread() returned before, even if the interpreter was unloaded. */
+	bool reads_only_memory;
 
 	/* What the names of files contain that belong to libraries or to the language itself; NULL ends them.
 	 */

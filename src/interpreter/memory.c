@@ -2,6 +2,7 @@
 #include "interpreter/memory.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "handler/unwind/stack_copy.h"
 
@@ -26,6 +27,26 @@ struct memory *memory_open(void)
 void memory_close(struct memory *memory)
 {
 	free(memory);
+}
+
+static struct memory interrupted;
+static pid_t interrupted_by; /* atomic; a process, so that a forked child does not wait for a thread of its
+                                parent; 0: none */
+
+struct memory *memory_acquire(void)
+{
+	pid_t self = getpid(), other = __atomic_load_n(&interrupted_by, __ATOMIC_RELAXED);
+
+	if (other == self || !__atomic_compare_exchange_n(&interrupted_by, &other, self, false,
+	                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return NULL;
+	interrupted.used = interrupted.next = 0;
+	return &interrupted;
+}
+
+void memory_release(void)
+{
+	__atomic_store_n(&interrupted_by, 0, __ATOMIC_RELEASE);
 }
 
 /* The copy that holds the page, or the oldest one, which will. */

@@ -14,6 +14,11 @@
 struct memory *memory_open(void);
 void memory_close(struct memory *memory);
 
+/* As memory_open(), without an allocation: there is one, and NULL means that somebody has it.
+ * Async-signal-safe. */
+struct memory *memory_acquire(void);
+void memory_release(void);
+
 /* False: some of it is unreadable. */
 bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size);
 

@@ -352,14 +352,19 @@ static uintptr_t newest_exit(struct memory *memory, uintptr_t isolate, uintptr_t
 	return exit && is_exit(memory, exit, newer) ? exit : 0;
 }
 
-static void read_stack(struct call_stack *stack)
+static uintptr_t thread_isolate(struct memory *memory)
+{
+	(void)memory;
+	return node.isolate();
+}
+
+static void read_stack(struct call_stack *stack, uintptr_t isolate)
 {
 	struct memory *memory = stack->memory;
 	const struct node_reader reader = { &node.layout, memory };
 	struct node_frame frame = { 0 };
-	uintptr_t isolate = node.isolate(), at, older;
+	uintptr_t at = newest_exit(memory, isolate, (uintptr_t)__builtin_frame_address(0)), older;
 
-	at = isolate ? newest_exit(memory, isolate, (uintptr_t)__builtin_frame_address(0)) : 0;
 	if (!at)
 		return;
 	node.find_builtins(isolate, &frame.builtins, &frame.builtins_size);
@@ -380,7 +385,5 @@ static void read_stack(struct call_stack *stack)
 }
 
 const struct language language_node = {
-	find,
-	read_stack,
-	{ "/node_modules/", "/.yarn/", "node:", "<anonymous>" },
+	find, thread_isolate, read_stack, false, { "/node_modules/", "/.yarn/", "node:", "<anonymous>" },
 };

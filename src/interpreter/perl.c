@@ -340,14 +340,19 @@ static void put_stacks(struct walk *walk, uintptr_t stack)
 	}
 }
 
-static void read_stack(struct call_stack *stack)
+static uintptr_t thread_interpreter(struct memory *memory)
 {
-	struct reader reader = { (uintptr_t)pthread_getspecific(*perl.key), stack->memory };
-	struct walk walk = { &reader, stack, 0 };
-	uint32_t offsets = reader.interpreter ? find_offsets(&reader) : 0;
+	struct reader reader = { (uintptr_t)pthread_getspecific(*perl.key), memory };
 
-	if (!offsets)
-		return;
+	return reader.interpreter && find_offsets(&reader) ? reader.interpreter : 0;
+}
+
+static void read_stack(struct call_stack *stack, uintptr_t interpreter)
+{
+	struct reader reader = { interpreter, stack->memory };
+	struct walk walk = { &reader, stack, 0 };
+	uint32_t offsets = __atomic_load_n(&perl.offsets, __ATOMIC_RELAXED);
+
 	walk.cop = memory_word(reader.memory, reader.interpreter + (offsets & 0xffff));
 	if (is_cop(&reader, walk.cop))
 		put_stacks(&walk, memory_word(reader.memory, reader.interpreter + (offsets >> 16)));
@@ -355,6 +360,8 @@ static void read_stack(struct call_stack *stack)
 
 const struct language language_perl = {
 	find,
+	thread_interpreter,
 	read_stack,
+	true,
 	{ "/usr/share/perl", "/perl5/", "/perl/5.", "/perl-base/" },
 };

@@ -275,15 +275,17 @@ static bool put_frame_or_generators(struct call_stack *stack, uintptr_t frame)
 	return generator ? put_delegating(stack, frame, generator) : put_frame(stack, frame);
 }
 
-static void read_stack(struct call_stack *stack)
+static uintptr_t thread_globals(struct memory *memory)
 {
-	if (is_main_thread() && find_offsets(stack->memory))
-		language_put_frames(stack, memory_word(stack->memory, php.globals + php.newest_frame),
-		                    FRAME_BACK, put_frame_or_generators);
+	return is_main_thread() && find_offsets(memory) ? php.globals : 0;
+}
+
+static void read_stack(struct call_stack *stack, uintptr_t globals)
+{
+	language_put_frames(stack, memory_word(stack->memory, globals + php.newest_frame), FRAME_BACK,
+	                    put_frame_or_generators);
 }
 
 const struct language language_php = {
-	find,
-	read_stack,
-	{ "/vendor/", "/usr/share/php/" },
+	find, thread_globals, read_stack, true, { "/vendor/", "/usr/share/php/" },
 };

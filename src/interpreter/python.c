@@ -371,25 +371,26 @@ static bool put_frame(struct call_stack *stack, uintptr_t frame)
 	                          function_size);
 }
 
-static uintptr_t newest_frame(struct memory *memory)
+static uintptr_t thread_state(struct memory *memory)
 {
-	const struct python_layout *layout = &python.layout;
-	uintptr_t state = (uintptr_t)python.thread_state();
-	uintptr_t frame;
-
-	if (!state)
-		return 0;
-	frame = memory_word(memory, state + layout->thread_frame);
-	return layout->has_cframe ? memory_word(memory, frame + layout->cframe_frame) : frame;
+	(void)memory;
+	return (uintptr_t)python.thread_state();
 }
 
-static void read_stack(struct call_stack *stack)
+static void read_stack(struct call_stack *stack, uintptr_t state)
 {
-	language_put_frames(stack, newest_frame(stack->memory), python.layout.frame_back, put_frame);
+	const struct python_layout *layout = &python.layout;
+	uintptr_t frame = memory_word(stack->memory, state + layout->thread_frame);
+
+	if (layout->has_cframe)
+		frame = memory_word(stack->memory, frame + layout->cframe_frame);
+	language_put_frames(stack, frame, layout->frame_back, put_frame);
 }
 
 const struct language language_python = {
 	find,
+	thread_state,
 	read_stack,
+	true,
 	{ "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>" },
 };

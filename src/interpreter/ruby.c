@@ -272,26 +272,23 @@ static bool is_alive(struct memory *memory)
 	       has_type(memory, memory_word(memory, ruby.thread_class), TYPE_CLASS);
 }
 
-/* Of the current fiber; 0: the thread is not Ruby's, or has released the lock, or collects. */
-static uintptr_t current_context(struct memory *memory)
+/* 0: the thread is not Ruby's, or has released the lock, or collects. */
+static uintptr_t current_thread(struct memory *memory)
 {
 	uintptr_t thread;
 
 	if (!is_alive(memory) || !ruby.has_lock() || ruby.is_collecting())
 		return 0;
 	thread = ruby.current_thread();
-	if (!has_type(memory, thread, TYPE_DATA))
-		return 0;
-	thread = memory_word(memory, thread + DATA_POINTER);
-	return thread ? memory_word(memory, thread + ruby.layout.thread_context) : 0;
+	return has_type(memory, thread, TYPE_DATA) ? memory_word(memory, thread + DATA_POINTER) : 0;
 }
 
-/* The frames are an array at the end of the fiber's stack, the newest first. The oldest one is none of the
- * program's. */
-static void read_stack(struct call_stack *stack)
+/* The frames are an array at the end of the current fiber's stack, the newest first. The oldest one is none
+ * of the program's. */
+static void read_stack(struct call_stack *stack, uintptr_t thread)
 {
 	struct memory *memory = stack->memory;
-	uintptr_t context = current_context(memory), begin, words, frame;
+	uintptr_t context = memory_word(memory, thread + ruby.layout.thread_context), begin, words, frame;
 	bool is_around_rescue = false;
 
 	if (!context)
@@ -310,6 +307,8 @@ static void read_stack(struct call_stack *stack)
 
 const struct language language_ruby = {
 	find,
+	current_thread,
 	read_stack,
+	true,
 	{ "/gems/", "/lib/ruby/", "/site_ruby/", "<internal:", "(eval)" },
 };

@@ -35,4 +35,8 @@ struct outside_run {
 struct outside {
 	struct outside_run runs[OUTSIDE_RUNS]; /* besides the one of the newest tag */
 	const struct open_transaction *transactions[OUTSIDE_TRANSACTIONS];
+	/* Of the interpreter that called SQLite last: its number plus one, 0: none; and its address of what
+	 * it knows of the thread. See interpreter/call_stack.h. */
+	uint32_t language;
+	uintptr_t language_thread;
 };

@@ -126,7 +126,10 @@ struct sample_record {
 	/* The number of the thread's open transaction. */                                                   \
 	FIELD(FIELD_TRANSACTION, 8, sizeof(uint64_t))                                                        \
 	/* The address of the block that was allocated or freed; none: its free is not followed. */          \
-	FIELD(FIELD_POINTER, 9, sizeof(uint64_t))
+	FIELD(FIELD_POINTER, 9, sizeof(uint64_t))                                                            \
+	/* The program's own frames (call_frame.h), if its code was interrupted outside queries. Written     \
+	 * into the ring directly, where there is room, so a draft needs none for it. */                     \
+	FIELD(FIELD_CALL_STACK, 10, 0)
 
 #define SAMPLE_FIELD_TAG(name, tag, bytes) name = tag,
 enum sample_field_tag { SAMPLE_FIELDS(SAMPLE_FIELD_TAG, 0) };

@@ -20,7 +20,7 @@ VIEWS = LOGS + ("span_log", "traces", "lock_waits", "transaction_log", "checkpoi
 
 # Columns of the view that ClickHouse's table lacks.
 NOT_SENT = {
-    "trace_log": {"event_date", "event_time", "event_time_microseconds", "session_id", "interval_ns", "trigger_opcode"},
+    "trace_log": {"event_date", "event_time", "event_time_microseconds", "session_id", "interval_ns", "trigger_opcode", "call_stack_id"},
     "query_log": {"query_start_time_microseconds", "weight_cpu", "weight_real", "library_path", "expanded_query", "session_id", "threads", "reads", "writes", "syncs", "major_faults", "minor_faults", "voluntary_switches", "involuntary_switches", "worker_wait_ns", "profiler_cost_ns", "call_stack_id", "execution_time_error_ns"},
     "statement_stats": {"cpu_time_estimated_ns", "reprepares"},
 }

@@ -14,7 +14,7 @@ from library import Case, connect, in_new_process, rows, value
 TRACE_LOG = """hostname process_id event_date event_time event_time_microseconds timestamp_ns trace_type cpu_id
     thread_id thread_name query_id stack_id trace truncated weight period_ns size session_id value unit labels otel_trace_id
     otel_span_id opcode wait_ns wait_cause wait_object span_id interval_ns trigger_opcode outside
-    transaction_number ptr""".split()
+    transaction_number ptr call_stack_id""".split()
 QUERY_LOG = """query_id initial_query_id type query_start_time_microseconds query_duration_ns cpu_time_ns query
     normalized_query_hash database thread_id exception_code exception result_rows vm_steps fullscan_steps sorts
     autoindexes memory_usage samples_cpu samples_real weight_cpu weight_real samples_dropped samples_truncated

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define STORE_APPLICATION_ID 0x51505246 /* "QPRF" */
-#define STORE_SCHEMA_VERSION 13
+#define STORE_SCHEMA_VERSION 14
 
 /* QP_OK, or QP_STORE or QP_TOO_NEW with a sentence in `*error` (malloc'ed). */
 int schema_check_identity(const char *path, uint32_t application, uint32_t version, char **error);

@@ -30,7 +30,8 @@
 	_(wait, sample->wait) \
 	_(span, (int64_t)sample->request_span) \
 	_(transaction_number, sample->transaction) \
-	_(ptr, sample->pointer)
+	_(ptr, sample->pointer) \
+	_(call_stack, sample->call_stack)
 
 /* initial, statement, library, parent: rows of queries, statements, libraries and queries; 0: none.
  * session: the connection's number. */

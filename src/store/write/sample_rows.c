@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "collect/sample_reader.h"
+#include "store/write/call_stacks.h"
 #include "store/write/columns.h"
 #include "store/write/labels.h"
 #include "store/write/queries.h"
@@ -25,7 +26,7 @@ struct pending_sample {
 	int64_t wait_ns, wait; /* of a wait: its duration; its cause, and its object << 8 */
 	uint32_t entry;        /* index into the batch's queries; UINT32_MAX: no query */
 	uint32_t cpu_id, weight;
-	int64_t opcode, transaction, pointer;
+	int64_t opcode, transaction, pointer, call_stack;
 	bool truncated;
 	uint64_t request_span; /* the span that contains the sample; 0: none */
 };
@@ -75,6 +76,7 @@ struct sample_fields {
 	uint64_t span;
 	uint64_t opcode; /* 0: not known */
 	uint64_t transaction, pointer;
+	struct text call_stack; /* empty: none */
 	uint32_t stretch;
 	size_t skipped;
 };
@@ -105,6 +107,8 @@ static struct sample_fields read_fields(const struct sample_record *record, size
 			memcpy(&fields.transaction, field->content, sizeof(fields.transaction));
 		} else if (field->tag == FIELD_POINTER && field->size == sizeof(fields.pointer)) {
 			memcpy(&fields.pointer, field->content, sizeof(fields.pointer));
+		} else if (field->tag == FIELD_CALL_STACK) {
+			fields.call_stack = (struct text){ (const char *)field->content, field->size };
 		} else if (field->tag == FIELD_STRETCH && field->size == sizeof(fields.stretch)) {
 			memcpy(&fields.stretch, field->content, sizeof(fields.stretch));
 		} else {
@@ -206,6 +210,11 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 			return (int)-row;
 		count_sample(writer, sample->entry, record);
 	}
+	if (fields.call_stack.size)
+		sample->call_stack =
+			intern_call_stack(writer, fields.call_stack.bytes, fields.call_stack.size);
+	if (sample->call_stack < 0)
+		return (int)-sample->call_stack;
 	int code = label_sample(writer, record, &fields, sample);
 	if (code)
 		return code;
