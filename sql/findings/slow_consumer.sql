@@ -9,7 +9,8 @@ open AS (
 	FROM temp.finding_statements AS f LEFT JOIN periods AS p ON p.hash = f.hash WHERE outside > 50000000 AND outside > 3 * wall AND outside > 2000 * rows AND rows >= 10),
 alone AS (SELECT *, outside - others AS own FROM open)
 SELECT hash, own AS saved, NULL AS error, duration(own) AS took, duration(wall) AS inside, printf('%,d', rows) AS rows, duration(1.0 * own / rows) AS each,
-       iif(others > 0.01 * own, printf('; %s of other statements are not included', duration(others)), '') AS without
+       coalesce((SELECT ', ' || place FROM temp.finding_consumers AS c WHERE c.hash = alone.hash), '')
+       || iif(others > 0.01 * own, printf('; %s of other statements are not included', duration(others)), '') AS without
 FROM alone WHERE own > 50000000 AND own > others -- otherwise those statements are what takes the time
   -- Fetching a row costs every program some time, less than the second bound. It counts if it is more than all time in SQLite.
   AND (own > 3 * wall AND own > 100000 * rows OR own > 5 * wall AND own > 2000 * rows AND own > (SELECT sum(wall) FROM temp.finding_statements));

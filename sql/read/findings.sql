@@ -4,7 +4,7 @@
 --
 -- finding_statements: the statements, with the line of the program that called most of the time.
 -- finding_sampled: the sampled time of each statement, without the run queue, because that time would be spent as the rest
--- is. finding_programs: the same by program and node.
+-- is. finding_programs: the same by program and node. finding_consumers: the program's own time between rows.
 -- finding_nodes: the time of each node of their plans: its share of the sampled time, multiplied by the statement's time.
 -- error: one standard error. whole, whole_error: including the nodes below. around: the details of the nodes above, each
 -- after a line feed.
@@ -51,6 +51,18 @@ FROM temp.selected_sums
 WHERE logged AND NOT is_worker AND NOT queued AND trace_type IN (SELECT trace_type FROM temp.finding_types)
   AND hash IN (SELECT hash FROM temp.finding_statements)
 GROUP BY 1, 2, 3;
+
+-- The line of the program that took the most of the sampled time between the statement's rows, and its share.
+DROP TABLE IF EXISTS temp.finding_consumers;
+CREATE TEMP TABLE finding_consumers AS
+WITH sums AS MATERIALIZED (
+	SELECT hash, call_stack, sum(value) AS ns FROM temp.selected_sums
+	WHERE logged AND trace_type IN ('ProgramCPU', 'ProgramOffCPU') GROUP BY 1, 2),
+places AS (
+	SELECT hash, function || ' (' || fileName(caller) || ')' AS place, sum(ns) AS ns, sum(sum(ns)) OVER (PARTITION BY hash) AS whole
+	FROM sums LEFT JOIN call_stack_functions ON id = call_stack GROUP BY 1, 2)
+SELECT hash, max(ns), printf('%.0f %% of it in %s', 100.0 * ns / whole, place) AS place
+FROM places WHERE place IS NOT NULL GROUP BY hash HAVING ns > 0.3 * whole;
 
 DROP TABLE IF EXISTS temp.finding_nodes;
 CREATE TEMP TABLE finding_nodes AS

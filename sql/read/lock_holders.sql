@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The statements that kept other statements waiting for database locks, ordered by the time of these waits. open_ms,
 -- outside_ms: of the holder's longest transaction. doing: what the program did in outside_ms: CPU time by exact clocks, waits
--- and functions by samples (query_profiler_outside; see stackPlace()). holder: the program, if its connection is in the file.
+-- and functions by samples (query_profiler_outside; see program.sql). holder: the program, if its connection is in the file.
 WITH waits AS MATERIALIZED (SELECT * FROM lock_waits),
 held AS MATERIALIZED (
 	SELECT p.hostname AS hostname, p.process_id AS process_id, t.session AS session, t.number AS number, t.duration_ns AS open, t.idle_ns AS outside, t.id AS id
@@ -23,20 +23,20 @@ holders AS MATERIALIZED (
 	ORDER BY waited DESC LIMIT 50),
 longest AS MATERIALIZED (SELECT DISTINCT t.* FROM holders JOIN transactions AS t ON t.id = CAST(substr(held, 41) AS INTEGER)),
 outside AS MATERIALIZED (
-	SELECT l.id AS id, iif(trace_type = 'ProgramCPU', 0, wait & 255) AS cause, stack, sum(size + weight * period_ns) AS ns
+	SELECT l.id AS id, iif(trace_type = 'ProgramCPU', 0, wait & 255) AS cause, stack, call_stack, sum(size + weight * period_ns) AS ns
 	-- In one pass, because an index on the samples would cost more.
 	FROM (SELECT min(start_ns) AS first_ns, max(start_ns + duration_ns) + 1000000 AS last_ns FROM longest)
 	CROSS JOIN samples AS s ON s.timestamp_ns BETWEEN first_ns AND last_ns
 	CROSS JOIN longest AS l ON l.number = s.transaction_number AND s.timestamp_ns BETWEEN l.start_ns AND l.start_ns + l.duration_ns + 1000000
 	CROSS JOIN series AS r ON r.id = s.series CROSS JOIN threads AS t ON t.id = r.thread
 	WHERE t.process = l.process AND trace_type IN ('ProgramCPU', 'ProgramOffCPU')
-	GROUP BY 1, 2, 3),
+	GROUP BY 1, 2, 3, 4),
 -- The line of each function that took the most time.
 functions AS MATERIALIZED (
 	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS at
-	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, stackPlace(trace) AS place
-	      FROM outside AS o LEFT JOIN stacks AS k ON k.id = stack
+	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, coalesce(f.function || char(10) || fileName(f.caller), stackPlace(trace)) AS place
+	      FROM outside AS o LEFT JOIN stacks AS k ON k.id = stack LEFT JOIN call_stack_functions AS f ON f.id = call_stack
 	      GROUP BY o.id, cause, place)
 	GROUP BY id, cause, function),
 parts AS MATERIALIZED (

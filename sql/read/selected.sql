@@ -50,7 +50,7 @@ WHERE place = 1 AND NOT has_plan GROUP BY hash;
 -- run: of main.queries, 0 if not known (a sample may outlive that row).
 CREATE TEMP VIEW selected_samples AS
 SELECT timestamp_ns, trace_type, series, thread, coalesce(selected.id, 0) AS run, stack AS stack_id, truncated, weight,
-       period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span
+       period_ns, size + weight * period_ns AS value, s.labels AS labels, wait, wait_ns, opcode, s.context AS context, s.span AS span, s.call_stack AS call_stack
 FROM samples AS s JOIN series ON series.id = s.series LEFT JOIN selected
   ON selected.id = query AND timestamp_ns BETWEEN first_ns AND last_ns
 WHERE trace_type <> 'MemoryFree' AND timestamp_ns BETWEEN (SELECT first_ns FROM selected_limits) AND (SELECT last_ns FROM selected_limits)
@@ -94,7 +94,7 @@ SELECT series, trace_type, thread, run, run <> 0 AND (finished OR statement) AS 
                             stackPhase(stack_id)), -1) AS phase, wait,
        wait & 255 = 17 AS queued,
        wait & 255 = 6 OR trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.checkpoint_stacks) AS checkpoint,
-       trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks) AS spill, 1 AS samples, value, 1.0 * value * value AS square,
+       trace_type = 'CPU' AND stack_id IN (SELECT stack FROM temp.spill_stacks) AS spill, s.call_stack AS call_stack, 1 AS samples, value, 1.0 * value * value AS square,
        1.0 * value * CASE trace_type WHEN 'OffCPU' THEN period_ns WHEN 'MemorySample' THEN value - value / max(weight, 1) ELSE value END AS spread, wait_ns AS longest,
        lag(series) OVER stretch IS NULL AS stretches, coalesce(lag(series) OVER stretch <> series, 0) AS changes
 FROM temp.selected_samples AS s

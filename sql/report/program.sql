@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Where the program's own time went while the selected queries, or any transactions, were open: by what it did, and
--- the function (see stackPlace()). share: of its line's `where`. line: the place of the call or of the code. :limit.
--- After report/frames.sql.
+-- the function: the program's own, or what its line called, or else that of the native stack (see stackPlace()). share:
+-- of its line's `where`. line: the place of the call or of the code. :limit. After report/frames.sql.
 WITH functions AS MATERIALIZED (
-	SELECT stack_id, stackPlace(stack_id) AS function FROM (SELECT DISTINCT stack_id FROM temp.report_program)),
+	SELECT stack_id, call_stack, coalesce((SELECT function || char(10) || fileName(caller) FROM call_stack_functions WHERE id = call_stack),
+	                                      stackPlace(stack_id)) AS function
+	FROM (SELECT DISTINCT stack_id, call_stack FROM temp.report_program)),
 sums AS MATERIALIZED (
 	SELECT is_rows, iif(trace_type = 'ProgramCPU', 'on CPU', (SELECT name FROM wait_causes WHERE cause = wait & 255)) AS what,
 	       coalesce(function, '') AS place, sum(value) AS value
-	FROM temp.report_program LEFT JOIN functions USING (stack_id)
+	FROM temp.report_program LEFT JOIN functions USING (stack_id, call_stack)
 	GROUP BY 1, 2, 3),
 -- The line of each function that took the most time.
 places AS MATERIALIZED (

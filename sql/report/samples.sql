@@ -25,5 +25,5 @@ SELECT series, trace_type, finished, is_worker, samples, value, spread AS square
 
 -- Of the program's own code. is_rows: while a query was open; otherwise in a transaction.
 CREATE TEMP VIEW report_program AS
-SELECT logged OR NOT finished AS is_rows, trace_type, stack_id, wait, value FROM temp.selected_sums
+SELECT logged OR NOT finished AS is_rows, trace_type, stack_id, call_stack, wait, value FROM temp.selected_sums
 WHERE trace_type IN ('ProgramCPU', 'ProgramOffCPU');

@@ -224,7 +224,8 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 		.thread = selected->series->thread,
 		.labels = selected->labels,
 		.comment = selected->run->comment,
-		.call_stack = selected->run->call_stack,
+		.call_stack = selected->call_stack ? selected->call_stack : selected->run->call_stack,
+		.is_programs = selected->call_stack,
 		.statement = selected->run->statement,
 		.program = with_plan ? selected->run->program : 0,
 		.node = with_plan && selected->node > 0 ? selected->node : 0,
@@ -256,7 +257,7 @@ static bool add_sample(void *context, const struct selected_sample *selected)
 static int add_samples(struct export *export)
 {
 	const bool has_labels = export->format->labels_read == EXPORT_LABELS_ALL;
-	const unsigned columns = SELECTED_STACK | SELECTED_WAIT | SELECTED_TRUNCATED |
+	const unsigned columns = SELECTED_STACK | SELECTED_WAIT | SELECTED_TRUNCATED | SELECTED_CALL_STACK |
 	                         (has_labels ? SELECTED_LABELS | SELECTED_CONTEXT : 0) |
 	                         (root_name ? SELECTED_LABELS : 0) | (with_plan ? SELECTED_NODE : 0) |
 	                         (export->format->has_links ? SELECTED_SPAN : 0);

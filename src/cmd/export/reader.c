@@ -156,20 +156,20 @@ static bool may_be_sqlite(const struct export_frame *frame, const struct export_
 	return frame->module == sqlite && !strstr(function, "::") && strncmp(function, "Builtins_", 9) != 0;
 }
 
-/* The range of frames that a call stack replaces: from the interpreter's frame that calls SQLite to the
- * interpreter's frame nearest to the root, with the frames in between, such as those of the language's
- * modules. False: the stack does not have such frames, or SQLite is called again in between. Then it is not
- * known which of the call stack's frames are on which side of that call. */
-static bool find_host_frames(const struct export_stack *stack, size_t *from, size_t *end)
+/* The range of frames that a call stack replaces: from the interpreter's frame that calls SQLite, or the
+ * program's own code, to the interpreter's frame nearest to the root, with the frames in between, such as
+ * those of the language's modules. False: the stack does not have such frames, or SQLite is called again in
+ * between. Then it is not known which of the call stack's frames are on which side of that call. */
+static bool find_host_frames(const struct export_stack *stack, bool is_programs, size_t *from, size_t *end)
 {
 	size_t i = 0;
 
-	while (i < stack->count && !is_sqlite(stack->frames[i]))
+	while (!is_programs && i < stack->count && !is_sqlite(stack->frames[i]))
 		i++;
 	for (size_t k = i; k < stack->count && may_be_sqlite(stack->frames[k], stack->frames[i]->module); k++)
 		if (is_sqlite(stack->frames[k]))
 			i = k;
-	i++;
+	i += !is_programs;
 	while (i < stack->count && !is_interpreter(stack->frames[i]))
 		i++;
 	*from = i;
@@ -185,14 +185,15 @@ static bool find_host_frames(const struct export_stack *stack, size_t *from, siz
 /* Adds the program's frames, the plan's nodes, the wait as the leaf, and the root from the labels. NULL after
  * a complaint. */
 static const struct export_stack *find_stack(struct export_reader *reader, int64_t id, bool is_truncated,
-                                             const char *root, const struct frame_path *call,
-                                             const struct frame_path *path, const char *leaf)
+                                             bool is_programs, const char *root,
+                                             const struct frame_path *call, const struct frame_path *path,
+                                             const char *leaf)
 {
 	const struct export_stack *made;
 	struct bare_stack *bare;
 	uint64_t words[] = { reader->side,
 		             (uint64_t)id,
-		             is_truncated,
+		             is_truncated | (uint64_t)is_programs << 1,
 		             (uintptr_t)root,
 		             call->count ? (uintptr_t)call : 0,
 		             path->count ? (uintptr_t)path : 0,
@@ -213,7 +214,7 @@ static const struct export_stack *find_stack(struct export_reader *reader, int64
 	if (!(bare = find_bare_stack(reader, id, is_truncated)))
 		return NULL;
 	made = bare->stack;
-	if (call->count && find_host_frames(made, &at, &end))
+	if (call->count && find_host_frames(made, is_programs, &at, &end))
 		made = names_replace(reader->names, made, at, reader->host == HOST_IS_CALL_STACK ? end : at,
 		                     call->functions, call->count);
 	if (made && path->count && (at = names_find_interpreter(made)) != SIZE_MAX)
@@ -276,7 +277,7 @@ bool export_reader_sample(struct export_reader *reader, const struct reader_samp
 	}
 	if (!leaf)
 		return false;
-	sample->stack =
-		find_stack(reader, read->stack, read->is_truncated, sample->labels->root, call, path, leaf);
+	sample->stack = find_stack(reader, read->stack, read->is_truncated, read->is_programs,
+	                           sample->labels->root, call, path, leaf);
 	return sample->stack;
 }

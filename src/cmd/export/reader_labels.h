@@ -21,7 +21,7 @@
 struct reader_sample {
 	int64_t time_ns, weight, period_ns, size, stack, run, last_ns, thread, labels, comment, call_stack,
 		statement, program, node, wait, context, span;
-	bool is_truncated;
+	bool is_truncated, is_programs; /* of the program's own code, as is call_stack */
 };
 
 /* Parts of labels, which many labels share. */

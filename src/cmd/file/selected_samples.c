@@ -55,7 +55,8 @@ struct stacks {
 	COLUMN(WAIT_NS, "wait_ns", SELECTED_WAIT_NS)                                                         \
 	COLUMN(TRUNCATED, "truncated", SELECTED_TRUNCATED)                                                   \
 	COLUMN(CONTEXT, "context", SELECTED_CONTEXT)                                                         \
-	COLUMN(SPAN, "span", SELECTED_SPAN)
+	COLUMN(SPAN, "span", SELECTED_SPAN)                                                                  \
+	COLUMN(CALL_STACK, "call_stack", SELECTED_CALL_STACK)
 #define COLUMN_ENUM(name, column, needed_by) OF_##name,
 #define COLUMN_ROW(name, column, needed_by) { column, needed_by },
 
@@ -496,6 +497,7 @@ static int read_sample(struct selected_samples *samples, const int64_t *row, str
 		.is_truncated = row[OF_TRUNCATED],
 		.context = row[OF_CONTEXT],
 		.span = row[OF_SPAN],
+		.call_stack = row[OF_CALL_STACK],
 		.run = run,
 		.series = series,
 	};

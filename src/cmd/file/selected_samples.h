@@ -35,9 +35,11 @@ struct selected_series {
 };
 
 /* Columns after `size` are read only if they are requested; the others are 0. phase: the node, or if that is
- * unknown, what the stack shows (stackPhase(), see stack_frames.h). */
+ * unknown, what the stack shows (stackPhase(), see stack_frames.h). call_stack: of the program's own code,
+ * not of the run. */
 struct selected_sample {
-	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, phase, context, span;
+	int64_t time_ns, weight, size, stack, labels, opcode, wait, wait_ns, node, phase, context, span,
+		call_stack;
 	bool is_truncated, is_checkpoint, is_spill;
 	const struct selected_run *run;
 	const struct selected_series *series;
@@ -54,7 +56,8 @@ enum selected_column {
 	SELECTED_CONTEXT = 128,
 	SELECTED_SPAN = 256,
 	SELECTED_PHASE = 512, /* with SELECTED_NODE and SELECTED_STACK */
-	SELECTED_SPILL = 1024
+	SELECTED_SPILL = 1024,
+	SELECTED_CALL_STACK = 2048
 };
 
 /* A sample of memory that was not freed (the view live_memory) is followed by the same sample with the second

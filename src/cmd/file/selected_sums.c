@@ -34,6 +34,7 @@ enum column {
 	QUEUED,
 	CHECKPOINT,
 	SPILL,
+	CALL_STACK,
 	KEYS,
 	/* sums */
 	SAMPLES = KEYS,
@@ -53,7 +54,7 @@ static const char columns[] =
 	"finished INTEGER, is_worker INTEGER, comment INTEGER, "
 	"labels INTEGER, stack_id INTEGER, shape INTEGER, opcode INTEGER, "
 	"node INTEGER, phase INTEGER, wait INTEGER, queued INTEGER, checkpoint INTEGER, "
-	"spill INTEGER, samples INTEGER, "
+	"spill INTEGER, call_stack INTEGER, samples INTEGER, "
 	"value INTEGER, square REAL, spread REAL, "
 	"longest INTEGER, last_stack INTEGER, stretches INTEGER, changes INTEGER";
 
@@ -174,6 +175,7 @@ static bool add_sample(void *context, const struct selected_sample *sample)
 	row[QUEUED] = (sample->wait & 255) == WAIT_RUN_QUEUE;
 	row[CHECKPOINT] = sample->is_checkpoint;
 	row[SPILL] = sample->is_spill;
+	row[CALL_STACK] = sample->call_stack;
 	row[SAMPLES] = 1;
 	row[VALUE] = value;
 	row[SQUARE] = bits_of((double)value * (double)value);
@@ -196,6 +198,7 @@ static unsigned needed_columns(uint64_t used)
 	       (uses(used, PHASE) ? SELECTED_PHASE : 0) |
 	       (uses(used, WAIT) || uses(used, QUEUED) ? SELECTED_WAIT : 0) |
 	       (uses(used, LONGEST) ? SELECTED_WAIT_NS : 0) |
+	       (uses(used, CALL_STACK) ? SELECTED_CALL_STACK : 0) |
 	       (uses(used, CHECKPOINT) ? SELECTED_CHECKPOINT : 0) | (uses(used, SPILL) ? SELECTED_SPILL : 0);
 }
 

@@ -166,7 +166,8 @@ int finding_list_begin(sqlite3 *db)
 	run_sql_prepare(db, "SELECT hash, trace_type, wait, checkpoint, logged, is_worker, queued, value, "
 	                    "spread FROM temp.selected_sums;"
 	                    "SELECT hash, program, phase, trace_type, logged, is_worker, queued, value, "
-	                    "spread FROM temp.selected_sums");
+	                    "spread FROM temp.selected_sums;"
+	                    "SELECT hash, call_stack, trace_type, logged, value FROM temp.selected_sums");
 	return run_sql(db, sql_statement_lines, all, &silent);
 }
 
