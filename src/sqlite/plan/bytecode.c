@@ -121,6 +121,19 @@ static void forget(struct hash key)
 	lock_release(&lock);
 }
 
+/* Whether it may still be published. */
+static bool is_forgotten(struct hash key)
+{
+	const struct known *entry;
+	bool is;
+
+	lock_acquire(&lock);
+	entry = hash_table_find(&known, key);
+	is = entry && entry->lost == NOT_PUBLISHED;
+	lock_release(&lock);
+	return is;
+}
+
 /* The plan is missing for this reason. */
 static void refuse(uint64_t bytecode, struct hash key, enum bytecode_counter reason)
 {
@@ -283,6 +296,11 @@ static bool find_bytecode(struct subject *of, const struct session *session, con
 	return true;
 }
 
+static bool has_calls(const struct module_record *answers)
+{
+	return answers && answers->calls.count;
+}
+
 static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
                         const char *text);
 
@@ -301,13 +319,14 @@ static char *patterned_text(const struct subject *of)
 static struct bytecode_due *make_due(struct subject *of)
 {
 	const struct session *session = of->session;
-	bool needs_answers = false;
+	bool needs_answers = false, needs_calls = false;
 	struct bytecode_due *due;
 
 	if (!of->reason)
-		of->reason = virtual_tables_check(session->library, of->opcodes_of, session->db, of->opcodes,
-		                                  of->number, &needs_answers);
-	if (!of->reason && needs_answers && !of->answers)
+		of->reason = virtual_tables_check(session, of->opcodes_of, of->opcodes, of->number,
+		                                  &needs_answers, &needs_calls);
+	/* Another thread may have replaced the methods during the preparation. */
+	if (!of->reason && ((needs_answers && !of->answers) || (needs_calls && !has_calls(of->answers))))
 		of->reason = PLAN_FOREIGN_TABLE;
 	due = of->reason ? NULL : malloc(sizeof(*due));
 	if (!due) {
@@ -534,18 +553,24 @@ void bytecode_read_due(struct calling *calling, const void *subject, const void 
 #define EARLY_MAX 4000
 #define EARLY_MAX_ALIKE 4
 #define EARLY_SHAPES 4096
+/* Plans read there although that time is used up, because they can only be read there: with answers of
+ * modules. */
+#define EARLY_MODULES_MAX 100
 
-static uint64_t early_began_ns, early_spent_ns; /* relaxed atomics */
-static uint32_t early_count;                    /* under the lock, as the next */
-static uint8_t early_alike[EARLY_SHAPES];       /* by the layout's hash */
+static uint64_t early_began_ns, early_spent_ns; /* relaxed atomics, as the next */
+static uint32_t early_modules;
+static uint32_t early_count;              /* under the lock, as the next */
+static uint8_t early_alike[EARLY_SHAPES]; /* by the layout's hash */
 
-static bool is_affordable(uint64_t now)
+static bool is_affordable(uint64_t now, const struct module_record *answers)
 {
 	uint64_t began = __atomic_load_n(&early_began_ns, __ATOMIC_RELAXED),
 		 spent = __atomic_load_n(&early_spent_ns, __ATOMIC_RELAXED);
 
 	if (began)
-		return spent <= EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE;
+		return spent <= EARLY_ALLOWANCE_NS + (now - began) / EARLY_SHARE ||
+		       (has_calls(answers) &&
+		        __atomic_load_n(&early_modules, __ATOMIC_RELAXED) < EARLY_MODULES_MAX);
 	__atomic_store_n(&early_began_ns, now, __ATOMIC_RELAXED);
 	return true;
 }
@@ -602,18 +627,18 @@ static bool is_decided(struct hash key)
  * may have registered other modules. */
 static bool is_early(const struct subject *of)
 {
-	const bool has_calls = of->answers && of->answers->calls.count;
+	const bool is_only_here = has_calls(of->answers);
 	uint8_t *alike;
 	bool is_new;
 
 	lock_acquire(&lock);
-	is_new = (has_calls || !hash_table_find(&known, of->key)) && early_count < EARLY_MAX;
+	is_new = (is_only_here || !hash_table_find(&known, of->key)) && early_count < EARLY_MAX;
 	lock_release(&lock);
 	if (!is_new)
 		return false;
 	alike = &early_alike[(of->layout >> 32) % EARLY_SHAPES];
 	lock_acquire(&lock);
-	is_new = has_calls || *alike < EARLY_MAX_ALIKE;
+	is_new = is_only_here || *alike < EARLY_MAX_ALIKE;
 	lock_release(&lock);
 	if (!is_new || is_reported(of->opcodes_of, of->opcodes, of->number, of->text) || !note(of->key))
 		return false;
@@ -631,6 +656,8 @@ static uint64_t read_early(struct subject *of)
 	const bool is_held = of->answers && module_methods_hold();
 	struct bytecode_due *due;
 
+	if (has_calls(of->answers))
+		__atomic_fetch_add(&early_modules, 1, __ATOMIC_RELAXED);
 	of->answers = is_held ? of->answers : NULL;
 	due = make_due(of);
 
@@ -650,7 +677,7 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
                        const struct module_record *answers)
 {
 	const uint64_t began = clock->newest;
-	const bool is_paid = is_affordable(began);
+	const bool is_paid = is_affordable(began, answers);
 	struct subject of;
 	uint64_t spent;
 	bool is_new;
@@ -667,9 +694,11 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 	if (!is_paid || (is_decided(of.key) && !of.has_called))
 		return;
 	is_new = is_early(&of);
-	__atomic_store_n(&decided[of.key.first % DECIDED], of.key.second, __ATOMIC_RELAXED);
 	spent = fast_clock_ns(clock) - began;
 	if (is_new)
 		spent += read_early(&of);
+	/* With answers of modules, only another preparation gives another chance. */
+	if (!is_forgotten(of.key))
+		__atomic_store_n(&decided[of.key.first % DECIDED], of.key.second, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&early_spent_ns, spent, __ATOMIC_RELAXED);
 }

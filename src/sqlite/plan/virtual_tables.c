@@ -22,12 +22,11 @@ struct table_in_memory {
 };
 
 struct walk {
-	const struct host_library *library;
+	const struct session *session;
 	const struct opcode_library *opcodes;
-	const sqlite3 *db;
 	const void *called[CALLED_MAX]; /* the programs that were walked, as one may call itself */
 	uint32_t called_count;
-	bool needs_record;
+	bool needs_record, needs_calls;
 	enum bytecode_counter reason; /* why it ended early */
 };
 
@@ -54,21 +53,24 @@ static bool is_own(const struct host_library *library, const struct registered_m
 	return host_is_within(library, module->functions) && module_is_own_name(name);
 }
 
-static enum bytecode_counter check_table(struct walk *walk, const void *p4)
+static enum bytecode_counter check_table(struct walk *walk, const void *p4, const char *opcode)
 {
 	struct table_in_memory in_memory;
 	struct registered_module module;
 	char name[VIRTUAL_MODULE_MAX];
 
-	if (!read_table(p4, &in_memory, &module, name) || in_memory.db != walk->db)
+	if (!read_table(p4, &in_memory, &module, name) || in_memory.db != walk->session->db)
 		return PLAN_FOREIGN_MODULE;
-	if (is_own(walk->library, &module, name))
+	if (is_own(walk->session->library, &module, name))
 		return BYTECODE_READ;
 	if (!module_is_followed(module.functions)) {
 		module_methods_look_again();
-		return PLAN_FOREIGN_MODULE;
+		/* Without a look, the connection has prepared nothing since queryprof was attached. */
+		return walk->session->modules.first ? PLAN_FOREIGN_MODULE : PLAN_FOREIGN_TABLE;
 	}
 	walk->needs_record = true;
+	/* SQLite asks nothing of a table that it only writes to. */
+	walk->needs_calls |= !strcmp(opcode, "VOpen");
 	return BYTECODE_READ;
 }
 
@@ -118,7 +120,7 @@ static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t coun
 			if (!walk_called(walk, opcode))
 				return false;
 		} else if (!strcmp(name, "VOpen") || !strcmp(name, "VUpdate")) {
-			const enum bytecode_counter reason = check_table(walk, opcode->p4);
+			const enum bytecode_counter reason = check_table(walk, opcode->p4, name);
 
 			if (reason)
 				return end(walk, reason);
@@ -127,14 +129,15 @@ static bool walk_bytecode(struct walk *walk, const void *bytecode, uint32_t coun
 	return true;
 }
 
-enum bytecode_counter virtual_tables_check(const struct host_library *library,
-                                           const struct opcode_library *opcodes, const sqlite3 *db,
-                                           const void *bytecode, uint32_t count, bool *needs_record)
+enum bytecode_counter virtual_tables_check(const struct session *session,
+                                           const struct opcode_library *opcodes, const void *bytecode,
+                                           uint32_t count, bool *needs_record, bool *needs_calls)
 {
-	struct walk walk = { .library = library, .opcodes = opcodes, .db = db };
+	struct walk walk = { .session = session, .opcodes = opcodes };
 
 	walk_bytecode(&walk, bytecode, count);
 	*needs_record = walk.needs_record;
+	*needs_calls = walk.needs_calls;
 	return walk.reason;
 }
 

@@ -13,13 +13,14 @@
 #include "sqlite/opcode/locations.h"
 #include "sqlite/plan/missing.h"
 #include "sqlite/plan/nodes.h"
+#include "sqlite/session/session.h"
 
 /* BYTECODE_READ if the plan can be read, as far as the virtual tables of the bytecode and of its triggers
  * decide that; else why that is not so, or not known. `needs_record`: it takes the recorded answers of
- * modules. The statement that has the opcodes lives. */
-enum bytecode_counter virtual_tables_check(const struct host_library *library,
-                                           const struct opcode_library *opcodes, const sqlite3 *db,
-                                           const void *bytecode, uint32_t count, bool *needs_record);
+ * modules; `needs_calls`: at least one. The statement that has the opcodes lives. */
+enum bytecode_counter virtual_tables_check(const struct session *session,
+                                           const struct opcode_library *opcodes, const void *bytecode,
+                                           uint32_t count, bool *needs_record, bool *needs_calls);
 
 /* The number that the opcode passes to a module's xFilter, of the answer to xBestIndex, if it is VFilter.
  * `at`: its number. Its text is left out, because reading that takes system calls. */
