@@ -252,8 +252,8 @@ static sqlite3 *open_database(const sqlite3_module *module)
 }
 
 static const char *const fixed[] = {
+	"SELECT x.a AS n%d FROM v AS x, v AS y", /* the first: whose cursor is it? */
 	"SELECT a AS n%d FROM v",
-	"SELECT x.a AS n%d FROM v AS x, v AS y",
 	"SELECT x.a AS n%d FROM v AS x, f AS y, v AS z",
 	"SELECT x.a AS n%d FROM s AS x, s AS y",
 	"SELECT x.a AS n%d FROM s AS x, v AS z, s AS y",

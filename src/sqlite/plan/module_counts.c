@@ -33,6 +33,7 @@ struct module_loop {
 	struct opcode_bytes bytes; /* P1: the number of its cursor; P4: a text */
 	int32_t index, argc;
 	bool has_index; /* and argc */
+	bool is_sole;   /* no other opcode begins loops of its cursor */
 	/* In this run. */
 	const sqlite3_vtab_cursor *cursor; /* whose newest loop it is; NULL: none */
 	bool is_unclear;                   /* another opcode may have begun a loop */
@@ -41,6 +42,8 @@ struct module_loop {
 
 struct module_counts {
 	const void *opcodes; /* of the statement; NULL: none */
+	uint32_t a_op;       /* in the statement: the bytecode that runs */
+	uint32_t location;   /* of cursor_locations */
 	struct query_key run;
 	bool is_lost;
 	VECTOR(struct module_loop) loops;
@@ -61,39 +64,59 @@ static bool is_pointer(uintptr_t word)
 	return word >= STACK_COPY_BYTES && word % WORD == 0;
 }
 
-/* False: it is at two places. */
-static bool search_cursors(uintptr_t cursors, uint32_t at, int32_t number, const void *cursor,
-                           uint32_t *found)
+static bool read_pointer(uintptr_t at, uintptr_t *pointer)
+{
+	return stack_copy_part(at, pointer, sizeof(*pointer)) && is_pointer(*pointer);
+}
+
+/* How many of the statement's loops have a cursor with a table there, if the array is at `cursors`. SQLite
+ * opens most of them before the first loop begins. */
+static uint32_t count_cursors(const struct module_counts *counts, uintptr_t cursors, uint32_t at)
+{
+	uint32_t found = 0;
+	uintptr_t word;
+
+	for (size_t i = 0; i < counts->loops.count; i++)
+		found += read_pointer(cursors + (size_t)counts->loops.items[i].bytes.p1 * WORD, &word) &&
+		         read_pointer(word + at, &word) && read_pointer(word, &word);
+	return found;
+}
+
+/* The place in a cursor of that number where the module's is, 0: nowhere. */
+static uint32_t find_in_cursor(uintptr_t cursors, int32_t number, const void *cursor)
 {
 	uintptr_t words[CURSOR_WORDS], one;
 
-	if (number < 0 || !stack_copy_part(cursors + (size_t)number * WORD, &one, sizeof(one)) ||
-	    !is_pointer(one) || !stack_copy_part(one, words, sizeof(words)))
-		return true;
-	for (uint32_t i = 0; i < CURSOR_WORDS; i++) {
-		const uint32_t location = at << 16 | i * WORD;
-
-		if (words[i] != (uintptr_t)cursor)
-			continue;
-		if (*found && *found != location)
-			return false;
-		*found = location;
-	}
-	return true;
+	if (number < 0 || !read_pointer(cursors + (size_t)number * WORD, &one) ||
+	    !stack_copy_part(one, words, sizeof(words)))
+		return 0;
+	for (uint32_t i = 1; i < CURSOR_WORDS; i++)
+		if (words[i] == (uintptr_t)cursor)
+			return i * WORD;
+	return 0;
 }
 
+/* A word of another array may lead to the cursor by chance: by the number of another loop. */
 static uint32_t search_location(const void *statement, const struct module_counts *counts, const void *cursor)
 {
 	uintptr_t words[STATEMENT_WORDS];
-	uint32_t found = 0;
+	uint32_t found = 0, most = 0;
 
 	if (!stack_copy_part((uintptr_t)statement, words, sizeof(words)))
 		return 0;
 	for (uint32_t i = 1; i < STATEMENT_WORDS; i++)
-		for (size_t j = 0; is_pointer(words[i]) && j < counts->loops.count; j++)
-			if (!search_cursors(words[i], i * WORD, counts->loops.items[j].bytes.p1, cursor,
-			                    &found))
-				return 0;
+		for (size_t j = 0; is_pointer(words[i]) && j < counts->loops.count; j++) {
+			const uint32_t at = find_in_cursor(words[i], counts->loops.items[j].bytes.p1, cursor),
+				       location = i * WORD << 16 | at,
+				       count = at ? count_cursors(counts, words[i], at) : 0;
+
+			if (count > most) {
+				found = location;
+				most = count;
+			} else if (count && count == most && location != found) {
+				found = 0;
+			}
+		}
 	return found;
 }
 
@@ -171,8 +194,13 @@ static bool add_loops(struct module_counts *counts, const struct opcode_library 
 			counts->loops.count = 0;
 			return false;
 		}
-		*loop = (struct module_loop){ .program = *program, .at = i, .bytes = *opcode };
+		*loop = (struct module_loop){
+			.program = *program, .at = i, .bytes = *opcode, .is_sole = true
+		};
 		read_index(loop, library);
+		for (struct module_loop *other = counts->loops.items; other < loop; other++)
+			if (is_same_program(&other->program, program) && other->bytes.p1 == opcode->p1)
+				loop->is_sole = other->is_sole = false;
 	}
 	return true;
 }
@@ -243,6 +271,8 @@ static void begin_loop(struct module_counts *counts, const struct opcode_library
 	const uint32_t location = location_of(run, counts, cursor);
 	struct module_loop *begun = NULL;
 
+	counts->location = location;
+	counts->a_op = library->locations.a_op;
 	counts->is_lost |= !location;
 	for (size_t i = 0; i < counts->loops.count; i++) {
 		struct module_loop *loop = &counts->loops.items[i];
@@ -265,10 +295,34 @@ static void begin_loop(struct module_counts *counts, const struct opcode_library
 		counts->is_lost = true;
 }
 
-__attribute__((noinline)) void module_counts_loop(const sqlite3_vtab_cursor *cursor,
-                                                  const struct module_filter *call)
+/* The loop of a cursor that the run's statement has now. NULL: it has none. */
+static struct module_loop *find_loop(const struct run *run, const sqlite3_vtab_cursor *cursor)
 {
-	struct calling *calling = calling_current;
+	struct module_counts *counts = run->module_counts;
+
+	if (!counts || !counts->location || !is_of_run(counts, run))
+		return NULL;
+	for (size_t i = 0; i < counts->loops.count; i++) {
+		struct module_loop *loop = &counts->loops.items[i];
+
+		if (loop->cursor == cursor && loop->program.opcodes == AT(void *, run->stmt, counts->a_op) &&
+		    cursor_of(run->stmt, counts->location, loop->bytes.p1) == cursor)
+			return loop;
+	}
+	return NULL;
+}
+
+/* The same in the call in which rows were counted last, if it has not returned. */
+static struct module_loop *find_loop_again(const struct calling *calling, const sqlite3_vtab_cursor *cursor)
+{
+	const struct call_slot *slot = calling->rows.slot;
+
+	return slot && call_slot_number(slot) == calling->rows.call ? find_loop(slot->run, cursor) : NULL;
+}
+
+static __attribute__((noinline)) void begin_slowly(struct calling *calling, const sqlite3_vtab_cursor *cursor,
+                                                   const struct module_filter *call)
+{
 	const struct call_slot *slot;
 	struct run *run = find_run(calling, __builtin_frame_address(0), &slot);
 	const struct opcode_library *library =
@@ -277,8 +331,7 @@ __attribute__((noinline)) void module_counts_loop(const sqlite3_vtab_cursor *cur
 	struct program program;
 	const void *opcodes;
 
-	if (calling)
-		calling->rows.cursor = NULL; /* it may have another loop, and loops may move */
+	calling->rows.cursor = NULL; /* it may have another loop, and loops may move */
 	/* A library that counts loops itself reports all of them. */
 	if (!library || library->scan_status)
 		return;
@@ -288,23 +341,41 @@ __attribute__((noinline)) void module_counts_loop(const sqlite3_vtab_cursor *cur
 	if (!has_program(counts, &program))
 		counts->is_lost |= !add_loops(counts, library, &program);
 	begin_loop(counts, library, &program, run, cursor, call);
+	calling->rows.slot = slot;
+	calling->rows.call = call_slot_number(slot);
 }
 
-/* The loop of the cursor in the innermost call, which later rows of this call find without a search. */
-static __attribute__((noinline, cold)) void count_slowly(struct calling *calling,
-                                                         const sqlite3_vtab_cursor *cursor)
+void module_counts_loop(const sqlite3_vtab_cursor *cursor, const struct module_filter *call)
 {
-	const struct call_slot *slot;
-	const struct run *run = find_run(calling, __builtin_frame_address(0), &slot);
-	struct module_counts *counts = run ? run->module_counts : NULL;
+	struct calling *calling = calling_current;
+	struct module_loop *loop = calling ? find_loop_again(calling, cursor) : NULL;
 
-	for (size_t i = 0; counts && i < counts->loops.count; i++)
-		if (counts->loops.items[i].cursor == cursor) {
-			calling->rows = (struct counted_rows){ slot, call_slot_number(slot), cursor,
-				                               &counts->loops.items[i].rows };
-			counts->loops.items[i].rows++;
-			return;
-		}
+	if (__builtin_expect(loop && loop->is_sole, 1)) {
+		loop->loops++;
+		calling->rows.cursor = cursor;
+		calling->rows.rows = &loop->rows;
+	} else if (calling) {
+		begin_slowly(calling, cursor, call);
+	}
+}
+
+/* Later rows of the loop in this call are counted without a search. */
+static __attribute__((noinline)) void count_row(struct calling *calling, const sqlite3_vtab_cursor *cursor)
+{
+	struct module_loop *loop = find_loop_again(calling, cursor);
+	const struct call_slot *slot;
+	const struct run *run;
+
+	if (!loop && (run = find_run(calling, __builtin_frame_address(0), &slot)) && run->stmt &&
+	    (loop = find_loop(run, cursor))) {
+		calling->rows.slot = slot;
+		calling->rows.call = call_slot_number(slot);
+	}
+	if (loop) {
+		loop->rows++;
+		calling->rows.cursor = cursor;
+		calling->rows.rows = &loop->rows;
+	}
 }
 
 void module_counts_row(const sqlite3_vtab_cursor *cursor)
@@ -316,7 +387,7 @@ void module_counts_row(const sqlite3_vtab_cursor *cursor)
 	if (calling->rows.cursor == cursor && call_slot_number(calling->rows.slot) == calling->rows.call)
 		++*calling->rows.rows;
 	else
-		count_slowly(calling, cursor);
+		count_row(calling, cursor);
 }
 
 /* --- the end of a run --------------------------------------------------------------------------- */
