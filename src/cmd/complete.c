@@ -52,8 +52,10 @@ static const char *const rows_of[] = {
 	[OPTION_QUERY] = "SELECT DISTINCT query_id FROM query_log WHERE query_id GLOB ?1 || '*' LIMIT 1000",
 	[OPTION_STATEMENT] = "SELECT DISTINCT substr(printf('%016x', normalized_query_hash), 1, 8) AS id "
 			     "FROM statements WHERE id GLOB ?1 || '*' LIMIT 1000",
-	[OPTION_TYPE] = "SELECT DISTINCT name FROM sample_types WHERE name GLOB ?1 || '*' "
-			"AND name NOT IN ('CPU', 'Real')",
+	[OPTION_TYPE] =
+		"SELECT DISTINCT name FROM (SELECT iif(name = 'MemorySample', 'memory', name) AS name "
+		"FROM sample_types UNION ALL SELECT 'live' FROM sample_types WHERE name = "
+		"'MemorySample') WHERE name GLOB ?1 || '*' AND name NOT IN ('CPU', 'Real')",
 	[OPTION_DATABASE] =
 		"SELECT DISTINCT database FROM queries WHERE database GLOB ?1 || '*' AND database <> ''",
 	[OPTION_PROCESS] = "SELECT process_id AS number FROM processes WHERE number GLOB ?1 || '*' "

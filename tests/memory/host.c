@@ -2,9 +2,12 @@
 /*
  * Runs statements whose functions allocate known numbers of bytes through SQLite. Each argument is a
  * statement, which may begin with where it runs: "threads:" on 8 threads at once, each with a connection of
- * its own, "child:" in a forked child. "free:" is no statement: a thread that runs none frees all kept
- * blocks. After each, the bytes that SQLite has by its own counter are printed.
+ * its own, "child:" in a forked child. Other arguments are no statements: "free:" frees all kept blocks in a
+ * thread that runs no query, "lines:" runs each line of the standard input as a statement, and "owner:", the
+ * last, prints the file of the function that allocates for SQLite. After each statement and argument, the
+ * bytes that SQLite has by its own counter are printed.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -108,6 +111,38 @@ static void run_in_threads(int count, void *(*start)(void *), char *argument)
 		check(pthread_join(threads[i], NULL));
 }
 
+static void print_used(void)
+{
+	printf("%lld\n", (long long)sqlite3_memory_used());
+	fflush(stdout);
+}
+
+/* Each line arrives alone. The thread waits in a system call, where `attach` may stop it. */
+static void run_lines(sqlite3 *db)
+{
+	char line[1000];
+	ssize_t size;
+
+	while ((size = read(0, line, sizeof(line) - 1)) > 0) {
+		line[size] = '\0';
+		run(db, line);
+		print_used();
+	}
+}
+
+/* SQLite does not tell its methods while it is initialised. */
+static void print_owner(sqlite3 *db)
+{
+	sqlite3_mem_methods methods;
+	Dl_info info;
+
+	check(sqlite3_close(db));
+	check(sqlite3_shutdown());
+	check(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &methods));
+	check(!dladdr(*(void **)&methods.xMalloc, &info));
+	puts(info.dli_fname);
+}
+
 static void run_in_child(sqlite3 *db, const char *sql)
 {
 	pid_t child = fork();
@@ -124,7 +159,7 @@ int main(int argc, char **argv)
 	sqlite3 *db = open_database();
 
 	run(db, "SELECT 1"); /* the profiler follows the library from here on */
-	printf("%lld\n", (long long)sqlite3_memory_used());
+	print_used();
 	for (int i = 1; i < argc; i++) {
 		char *colon = strchr(argv[i], ':');
 
@@ -134,9 +169,13 @@ int main(int argc, char **argv)
 			run_in_threads(1, free_in_thread, NULL);
 		else if (!strncmp(argv[i], "child:", 6))
 			run_in_child(db, colon + 1);
+		else if (!strcmp(argv[i], "lines:"))
+			run_lines(db);
+		else if (!strcmp(argv[i], "owner:"))
+			print_owner(db);
 		else
 			run(db, argv[i]);
-		printf("%lld\n", (long long)sqlite3_memory_used());
+		print_used();
 	}
 	return 0;
 }

@@ -155,6 +155,33 @@ class Memory(Recording):
         for thread, in threads:
             self.expect(self.sums("%s AND thread_id = %d AND %s" % (ALLOCATED, thread, self.of_statement(statement))), 4096, 20000, thread)
 
+    @unittest.skipUnless(os.uname().machine == "x86_64" and not os.environ.get("LD_PRELOAD"), "attach")
+    def test_attached(self):
+        """While the command is attached, blocks have samples. Afterwards SQLite has its own methods again."""
+        with subprocess.Popen([HOSTS["library"], "lines:", "owner:"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as host:
+            self.addCleanup(host.kill)
+            def run(statement):
+                host.stdin.write(statement + "\n")
+                host.stdin.flush()
+                return read_line(host.stdout, statement)
+            read_line(host.stdout, "the first statement")
+            run("SELECT keep(1048576, 5)")
+            for _ in range(2):
+                with subprocess.Popen([QUERYPROF, "attach", "--new", "--no-symbols", "-o", self.trace, *MEMORY, str(host.pid)],
+                                      stderr=subprocess.PIPE, text=True) as command:
+                    self.addCleanup(command.kill)
+                    self.assertIn("attached", read_line(command.stderr, "that it is attached"))
+                    run("SELECT 1")
+                    run("SELECT keep(2097152, 7)")
+                    run("SELECT drop_kept(3)")
+                    command.send_signal(signal.SIGINT)
+                    self.seen = command.stderr.read()
+                self.assertEqual(self.rows("SELECT size, count(*) FROM live_memory WHERE size > 1000000 GROUP BY 1"), [(2 * MIB, 4)], self.seen)
+            run("SELECT drop_kept(13)")
+            host.stdin.close()
+            self.assertRegex(host.stdout.read(), r"/libsqlite3[^/]*\n")
+        self.assertEqual(host.returncode, 0)
+
     def test_off(self):
         self.run_host("library", "SELECT allocate(1048576, 100)", options=("--cpu", "0"))
         self.assertEqual(self.rows("SELECT count(*) FROM series WHERE unit = 'bytes'"), [(0,)])
