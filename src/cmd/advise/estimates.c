@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/text.h"
 
 #define NOT_IN_PLAN INT64_MIN
@@ -14,6 +15,10 @@
  * another. */
 extern int sqlite3_stmt_scanstatus(sqlite3_stmt *, int, int, void *) __attribute__((weak));
 
+COMPARE_BY(compare_counts, struct plan_count, node)
+
+/* In the order of their addresses, because SQLite lists the loops of a subquery before the loop around them.
+ */
 static bool read_counts(sqlite3_stmt *statement, plan_counts *counts)
 {
 	sqlite3_int64 loops;
@@ -25,6 +30,7 @@ static bool read_counts(sqlite3_stmt *statement, plan_counts *counts)
 		struct plan_count *count = vector_add(counts);
 		const char *detail = NULL;
 		sqlite3_int64 rows = 0;
+		int explained = 0;
 
 		if (!count)
 			return false;
@@ -32,13 +38,16 @@ static bool read_counts(sqlite3_stmt *statement, plan_counts *counts)
 		sqlite3_stmt_scanstatus(statement, i, SQLITE_SCANSTAT_NVISIT, &rows);
 		sqlite3_stmt_scanstatus(statement, i, SQLITE_SCANSTAT_EST, &count->estimate);
 		sqlite3_stmt_scanstatus(statement, i, SQLITE_SCANSTAT_EXPLAIN, &detail);
-		count->node = NOT_IN_PLAN;
+		sqlite3_stmt_scanstatus(statement, i, SQLITE_SCANSTAT_SELECTID, &explained);
+		count->node = explained; /* the address of its Explain */
 		count->loops = loops;
 		count->rows = rows;
 		detail = detail ? detail : "";
 		snprintf(count->detail, sizeof(count->detail), "%.*s",
 		         (int)text_fit(detail, sizeof(count->detail) - 1), detail);
 	}
+	if (counts->count)
+		qsort(counts->items, counts->count, sizeof(counts->items[0]), compare_counts);
 	return true;
 }
 
@@ -62,6 +71,8 @@ bool estimates_read(struct connection *connection, sqlite3_stmt *statement, plan
 
 	if (!read_counts(statement, counts))
 		return false;
+	for (size_t i = 0; i < counts->count; i++)
+		counts->items[i].node = NOT_IN_PLAN;
 	rows = counts->count ? explain_again(connection, statement) : NULL;
 	connection->is_recorded = true; /* SQLite may prepare the statement again */
 	while (rows && next < counts->count && sqlite3_step(rows) == SQLITE_ROW) {
