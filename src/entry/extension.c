@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "collect/state.h"
 #include "recorder/process.h"
+#include "sql/explain_analyze.h"
 #include "sql/functions.h"
 #include "sql/metrics.h"
 #include "sql/pragma.h"
@@ -66,6 +67,8 @@ static int attach_connection(sqlite3 *db, bool wants_tables, char **error)
 	watch_sql_set(&our_sql);
 	if (session && is_new)
 		rc = functions_register(session, error);
+	if (session && is_new && !rc)
+		rc = explain_analyze_register(session, error);
 	if (session) {
 		session->wants_tables |= wants_tables;
 		session_watch(session);

@@ -13,7 +13,8 @@ chance explains (in all but one of 10,000 runs), and that none is beyond 4.5 (20
 than SAMPLES_MIN samples are expected, an error is not a useful measure, and the node counts as too short.
 
 usage: test_scanstatus.py QUERYPROF SOURCE_DIR
-       test_scanstatus.py --run DATABASE      (below queryprof record)"""
+       test_scanstatus.py --run DATABASE      (below queryprof record)
+       test_scanstatus.py --explain DATABASE LIBRARY"""
 
 import ctypes
 import json
@@ -186,6 +187,19 @@ class Scanned:
         return least[0], [(self.text(stmt, i), number) for i, number in enumerate(least[1:])]
 
 
+def explain(path, library):
+    """For a few statements, the loops and rows that SQLite counts for each node in a run, and the numbers of explain_analyze()."""
+    scanned = Scanned(path)
+    scanned.db.enable_load_extension(True)
+    scanned.db.execute("SELECT load_extension(?)", (library,))
+    both = {}
+    for sql in STATEMENTS[:24]:
+        scanned.db.execute(sql).fetchall()
+        explained = scanned.db.execute("SELECT node, loops, rows, estimated_rows, time_ns FROM explain_analyze(?)", (sql,)).fetchall()
+        both[sql] = scanned.count(sql), explained
+    print(json.dumps(both))
+
+
 def burn(_value):
     end = time.thread_time() + 0.001
     while time.thread_time() < end:
@@ -310,6 +324,15 @@ class ScanStatus(unittest.TestCase):
             self.checked = self.short = 0
             self.deviations, self.alone = [], []
             timed, counted = json.loads(out.splitlines()[0])
+            both = subprocess.run([sys.executable, os.path.abspath(__file__), "--explain", os.path.join(folder, "db"), os.path.join(os.path.dirname(COMMAND), "libqueryprof")],
+                                  env=dict(os.environ, LD_LIBRARY_PATH=folder), stdout=subprocess.PIPE, text=True, check=True).stdout
+            for sql, (counts, explained) in json.loads(both).items():
+                with self.subTest("explain_analyze: " + sql):
+                    # A program that makes an automatic index has other numbers than EXPLAIN QUERY PLAN. Loops over subqueries are not counted.
+                    of = iter([loops, rows] for node, loops, rows, estimate, time_ns in explained if estimate is not None)
+                    self.assertTrue(all(counts[node] in of for node in sorted(counts, key=int)), (counts, explained))
+                    self.assertTrue(all(0 <= time_ns <= explained[0][4] for *_, time_ns in explained if time_ns is not None))
+                    self.assertGreater(sum(time_ns or 0 for node, *_, time_ns in explained if node), 0)
             db = sqlite3.connect(trace)
             for sql, (total, nodes) in timed.items():
                 with self.subTest(sql):
@@ -331,6 +354,9 @@ class ScanStatus(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--explain":
+        explain(*sys.argv[2:])
+        sys.exit()
     if sys.argv[1] == "--run":
         run(sys.argv[2])
         sys.exit()
