@@ -15,6 +15,8 @@ CREATE TEMP VIEW plan_remedies (reason, remedy) AS VALUES
  'recording the program from its start; another preparation of the statement'),
 ('queryprof could not replace the methods of a virtual table''s module, which may be in allocated memory',
  'a static sqlite3_module; EXPLAIN QUERY PLAN in the program'),
+('the statement has a virtual table, and SQLite would report it to the error log once more',
+ 'an index in place of SQLite''s automatic one, or '' in place of " around a string; EXPLAIN QUERY PLAN in the program'),
 ('SQLite would not ask the module of a virtual table again what it asked before', 'EXPLAIN QUERY PLAN in the program'),
 ('the connection has an authorizer', 'a run while the connection has none; queryprof analyze'),
 ('the connection has a progress handler', 'a run while the connection has none; queryprof analyze'),

@@ -327,7 +327,9 @@ static struct bytecode_due *make_due(struct subject *of)
 		                                  &needs_answers, &needs_calls);
 	/* Another thread may have replaced the methods during the preparation. */
 	if (!of->reason && ((needs_answers && !of->answers) || (needs_calls && !has_calls(of->answers))))
-		of->reason = PLAN_FOREIGN_TABLE;
+		of->reason = is_reported(of->opcodes_of, of->opcodes, of->number, of->text)
+		                     ? PLAN_FOREIGN_REPORTED
+		                     : PLAN_FOREIGN_TABLE;
 	due = of->reason ? NULL : malloc(sizeof(*due));
 	if (!due) {
 		of->reason = of->reason ? of->reason : PLAN_NOT_REACHED;

@@ -14,6 +14,8 @@
 	REASON(PLAN_FOREIGN_MODULE, "plans_of_unknown_modules", false,                                       \
 	       "queryprof could not replace the methods of a virtual table's module, which may be in "       \
 	       "allocated memory")                                                                           \
+	REASON(PLAN_FOREIGN_REPORTED, "plans_of_reported_statements", true,                                  \
+	       "the statement has a virtual table, and SQLite would report it to the error log once more")   \
 	REASON(PLAN_FOREIGN_DIFFERENT, "plans_of_other_answers", true,                                       \
 	       "SQLite would not ask the module of a virtual table again what it asked before")              \
 	REASON(PLAN_AUTHORIZER, "plans_behind_authorizers", false, "the connection has an authorizer")       \
