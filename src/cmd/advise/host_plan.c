@@ -132,7 +132,7 @@ static char *ask_library(const struct way *way, const char *copy, const char *na
 	if (child > 0)
 		waitpid(child, &status, 0);
 	text[used] = 0;
-	if (status != 0 || !used || memchr(text, '\n', used) == NULL) {
+	if (status != 0 || !used || !memchr(text, '\n', used)) {
 		free(text);
 		return NULL;
 	}
