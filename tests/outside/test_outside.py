@@ -47,9 +47,9 @@ class Outside(Recording):
     def sum(self, what, where="1", of="trace_log"):
         return self.rows("SELECT coalesce(sum(%s), 0) FROM %s WHERE %s" % (what, of, where))[0][0]
 
-    def assert_close(self, sampled, exact, stretches, percent=1):
+    def assert_close(self, sampled, exact, stretches):
         """Each stretch of time may get one tick more or less. In addition, 1 % is allowed."""
-        error = 4 * (TICK_NS + 1e6) * (stretches / 4 + 1) ** 0.5 + exact * percent / 100
+        error = 4 * (TICK_NS + 1e6) * (stretches / 4 + 1) ** 0.5 + exact / 100
         self.assertLess(abs(sampled - exact), error, (sampled, exact, self.seen))
 
     def said(self, command, *arguments):
@@ -151,10 +151,7 @@ class Sums(Outside):
         self.assertEqual(number, 4 * threads)
         self.assertGreaterEqual(duration_ns, told["held"])
         own = "transaction_number IN (SELECT transaction_number FROM transaction_log WHERE first_query = 'BEGIN IMMEDIATE')"
-        self.assert_close(self.sum("value", "trace_type = 'ProgramCPU' AND " + own), idle_cpu_ns, 4 * threads,
-                          # With far more threads than processors, samples exceed the clock by 1 to 3 %. The cause is
-                          # not known.
-                          4 if threads > 8 else 1)
+        self.assert_close(self.sum("value", "trace_type = 'ProgramCPU' AND " + own), idle_cpu_ns, 4 * threads)
         inside = self.sum("cpu_time_ns", "query LIKE 'INSERT%' OR query = 'COMMIT'", "query_log")
         self.assertLess(abs(cpu_ns - idle_cpu_ns - inside), cpu_ns / 100 + 4 * threads * 1e6)
         waited = self.sum("value", "trace_type = 'ProgramOffCPU' AND " + own)
