@@ -7,7 +7,13 @@
 #define FILLING 1
 
 uint8_t memory_bucket_counts[MEMORY_BUCKETS];
-static bool is_used; /* atomic */
+static bool is_used;   /* atomic */
+static uint64_t bytes; /* atomic */
+
+uint64_t memory_blocks_bytes(void)
+{
+	return __atomic_load_n(&bytes, __ATOMIC_RELAXED);
+}
 
 /* Memory that was never used costs nothing. The addresses of a bucket are one line of the cache. */
 static uintptr_t addresses[MEMORY_BUCKETS][MEMORY_BUCKET_BLOCKS] __attribute__((aligned(64))); /* 0: free */
@@ -33,6 +39,7 @@ bool memory_blocks_add(const struct memory_block *block)
 		contents[bucket][i].weight = block->weight;
 		/* Release: the content. */
 		__atomic_store_n(at, block->address, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&bytes, (uint64_t)block->size * block->weight, __ATOMIC_RELAXED);
 		return true;
 	}
 	__atomic_fetch_sub(&memory_bucket_counts[bucket], 1, __ATOMIC_RELAXED);
@@ -54,6 +61,7 @@ bool memory_blocks_take(const void *block, struct memory_block *taken)
 			                        .weight = contents[bucket][i].weight };
 		__atomic_store_n(at, 0, __ATOMIC_RELEASE);
 		__atomic_fetch_sub(&memory_bucket_counts[bucket], 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&bytes, (uint64_t)taken->size * taken->weight, __ATOMIC_RELAXED);
 		return true;
 	}
 	return false;
@@ -69,4 +77,5 @@ void memory_blocks_forget(void)
 			__atomic_store_n(&addresses[bucket][i], 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&memory_bucket_counts[bucket], 0, __ATOMIC_RELAXED);
 	}
+	__atomic_store_n(&bytes, 0, __ATOMIC_RELAXED);
 }

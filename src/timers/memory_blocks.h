@@ -42,5 +42,8 @@ bool memory_blocks_add(const struct memory_block *block);
 /* Removes it, before it is freed, because another thread may get its memory then. False: it is not there. */
 bool memory_blocks_take(const void *block, struct memory_block *taken);
 
+/* The bytes that they represent. */
+uint64_t memory_blocks_bytes(void);
+
 /* Removes all. In a forked child, which has no samples of them, or while no allocation is sampled. */
 void memory_blocks_forget(void);

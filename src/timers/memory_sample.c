@@ -143,6 +143,19 @@ void memory_sample_freed(const struct memory_block *taken)
 	thread_count(thread, LEDGER_STORED, 1);
 }
 
+void memory_sample_refuse(size_t size)
+{
+	memory_countdown.refused = (struct memory_refused){ size, memory_blocks_bytes() };
+}
+
+struct memory_refused memory_sample_refused(void)
+{
+	const struct memory_refused refused = memory_countdown.refused;
+
+	memory_countdown.refused.size = 0;
+	return refused;
+}
+
 void memory_put_back(const struct memory_block *taken)
 {
 	if (!memory_blocks_add(taken))

@@ -25,14 +25,23 @@
 /* The setting query_profiler_memory_sample_bytes; 0: off. */
 int64_t memory_sample_step(void);
 
-/* The bytes until the thread's next sample, and the setting when they were drawn; 0: not yet. */
+/* The newest allocation that failed: how much it requested, 0: none failed; and the bytes of all blocks that
+ * were not freed by then, as samples show them. */
+struct memory_refused {
+	size_t size;
+	uint64_t live;
+};
+
 struct memory_countdown {
-	int64_t left, step;
+	int64_t left,
+		step; /* the bytes until the next sample, and the setting when they were drawn; 0: not yet */
+	struct memory_refused refused;
 };
 extern __thread struct memory_countdown memory_countdown
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 void memory_sample_allocated(const void *block, size_t size) __attribute__((noinline, cold));
+void memory_sample_refuse(size_t size) __attribute__((noinline, cold));
 
 /* Inlined into the allocator's replacement, whose frame and those below it are not in the stack.
  * block NULL: nothing was allocated. A thread that has not run a query yet is not sampled. */
@@ -40,6 +49,8 @@ static inline __attribute__((always_inline)) void memory_allocated(const void *b
 {
 	if (__builtin_expect((memory_countdown.left -= (int64_t)size) < 0, 0))
 		memory_sample_allocated(block, size);
+	if (__builtin_expect(!block, 0))
+		memory_sample_refuse(size);
 }
 
 /* Enclose queryprof's own calls of the allocator's library on this thread, which have no samples. */
@@ -58,6 +69,9 @@ static inline void memory_sample_resume(int64_t left)
 
 /* The block was taken from the table (memory_blocks_take()), and is being freed. */
 void memory_sample_freed(const struct memory_block *taken);
+
+/* The thread's, once. */
+struct memory_refused memory_sample_refused(void);
 
 /* It was not freed after all. */
 void memory_put_back(const struct memory_block *taken);

@@ -182,6 +182,16 @@ class Memory(Recording):
             self.assertRegex(host.stdout.read(), r"/libsqlite3[^/]*\n")
         self.assertEqual(host.returncode, 0)
 
+    def test_out_of_memory(self):
+        """The run's row has what was refused, and what SQLite had."""
+        statement = "SELECT length(hex(zeroblob(300000000)))"
+        for option, expected in ("--memory", r"^out of memory: 600000008 bytes were refused while SQLite had about 30\d\.\d MB$"), ("--quiet", "^out of memory$"):
+            done = self.record("sh", "-c", 'ulimit -v 900000; exec "$0" "$1"', HOSTS["library"], statement, options=(option, "--cpu", "0", "--new"))
+            self.assertEqual(done.returncode, 0, self.seen)
+            found = self.rows("SELECT exception_code, exception FROM query_log WHERE query = ?", statement)
+            self.assertEqual([code for code, _ in found], [7], self.seen)
+            self.assertRegex(found[0][1], expected)
+
     def test_off(self):
         self.run_host("library", "SELECT allocate(1048576, 100)", options=("--cpu", "0"))
         self.assertEqual(self.rows("SELECT count(*) FROM series WHERE unit = 'bytes'"), [(0,)])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sqlite/runs/end.h"
 
+#include <stdio.h>
+
 #include "base/hot_path.h"
 #include "query/inspect.h"
 #include "query/statement_stats.h"
@@ -12,6 +14,7 @@
 #include "sqlite/plan/module_counts.h"
 #include "sqlite/runs/run_caller.h"
 #include "sqlite/runs/scan_counts.h"
+#include "timers/memory_sample.h"
 
 bool runs_worth_logging(const struct run *run)
 {
@@ -61,6 +64,20 @@ static const char *exception_of(const struct run *run, int rc, bool is_locked)
 	return has_error(run, rc, is_locked) ? sqlite3_errmsg(run->session->db) : sqlite3_errstr(rc);
 }
 
+#define NOMEM_TEXT 160
+
+/* Adds what is known if memory is sampled. A limit of SQLite's own refuses memory without its allocator. */
+static const char *describe_nomem(const char *message, char text[NOMEM_TEXT])
+{
+	const struct memory_refused refused = memory_sample_refused();
+
+	if (!refused.size)
+		return message;
+	snprintf(text, NOMEM_TEXT, "%.60s: %zu bytes were refused while SQLite had about %.1f MB", message,
+	         refused.size, (double)refused.live / 1e6);
+	return text;
+}
+
 /* A statement's line is written under its connection's mutex (`is_locked`). If another thread has
  * that, the line is without what the mutex guards. */
 static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
@@ -75,7 +92,7 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		.off_cpu_period_ns = run->settings.off_cpu_period_ns,
 		.was_prepared_only = run->prepared || runs_is_preparation(run),
 	};
-	char *expanded = NULL;
+	char *expanded = NULL, nomem[NOMEM_TEXT];
 
 	end.call_stack_size = run_caller(run, &end.call_stack);
 	if (run->stmt && is_locked) {
@@ -99,6 +116,8 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 	}
 	if (work->exception_code)
 		end.exception = exception_of(run, (int)work->exception_code, is_locked);
+	if (work->exception_code == SQLITE_NOMEM || work->exception_code == SQLITE_IOERR_NOMEM)
+		end.exception = describe_nomem(end.exception, nomem);
 	query_finish(&run->query, &end);
 	sqlite3_free(expanded);
 	runs_count(RUNS_LOGGED);
