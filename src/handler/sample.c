@@ -180,7 +180,9 @@ __attribute__((noinline)) static bool record_stack(struct thread *thread, struct
 	draft->type = (uint8_t)seen->type;
 	draft->flags = unwound->truncated ? SAMPLE_TRUNCATED : 0;
 	const char *end = put_fields(draft, seen, labels, context, span, opcode, subject->transaction);
-	const bool is_stored = write_draft(thread, ring, (size_t)(end - (const char *)draft), !subject->tag);
+	const bool is_stored =
+		write_draft(thread, ring, (size_t)(end - (const char *)draft),
+	                    seen->type == SAMPLE_PROGRAM_CPU || seen->type == SAMPLE_PROGRAM_OFF_CPU);
 	span_current.samples += is_stored && span != 0;
 	return is_stored;
 }
@@ -227,8 +229,9 @@ static bool store(struct thread *thread, struct ring *ring, const struct subject
 	return true;
 }
 
-/* A longer sample was interrupted by another thread's turn. */
+/* A longer sample was interrupted by another thread's turn. Reading the program's frames takes longer. */
 #define COST_MOST_NS 100000
+#define COST_CALLERS_MOST_NS 500000
 
 /* Returns the query to which the sample belongs, NULL: none. */
 static const struct query_tag *consume_timed(struct thread *thread, enum timer_clock clock, int overrun,
@@ -277,8 +280,9 @@ void sample_on_timer(struct thread *thread, enum timer_clock clock, int overrun,
 	const struct query_tag *tag = consume_timed(thread, clock, overrun, start, ucontext);
 	uint64_t cost_ns = clock_ns(CLOCK_REALTIME) - start;
 
-	if (cost_ns > COST_MOST_NS) /* or the clock was set */
-		cost_ns = COST_MOST_NS;
+	const uint64_t most_ns = tag ? COST_MOST_NS : COST_CALLERS_MOST_NS;
+	if (cost_ns > most_ns) /* or the clock was set */
+		cost_ns = most_ns;
 	thread_count(thread, LEDGER_COST_NS, cost_ns);
 	if (tag) {
 		query_counts_begin(tag->counts);
@@ -295,8 +299,12 @@ bool sample_on_call(struct thread *thread, const struct observation *seen, const
 
 	struct subject subject = { .tag = NULL };
 
-	/* Memory may also outlive its query, or be of none. */
-	if (!ring || (!find_subject(thread, tag, &subject) && seen->type != SAMPLE_MEMORY))
+	if (!ring)
+		return false;
+	/* Memory is that of a call of SQLite, and never of what the program's own code works for. */
+	if (!tag && seen->type == SAMPLE_MEMORY)
+		draft_of(thread)->query = (struct query_key){ 0 };
+	else if (!find_subject(thread, tag, &subject))
 		return false;
 	thread_count(thread, LEDGER_TAKEN, 1);
 	return store(thread, ring, &subject, seen, context);

@@ -123,7 +123,8 @@ static size_t acquire_interrupted(const struct outside *outside, const char **by
 {
 	struct call_stack stack = { .bytes = interrupted_bytes,
 		                    .language = languages[outside->language - 1],
-		                    .memory = memory_acquire() };
+		                    .memory = memory_acquire(),
+		                    .is_interrupted = true };
 
 	if (!stack.memory)
 		return 0;

@@ -79,7 +79,7 @@ bool language_put_frame(struct call_stack *stack, uint32_t line, const char *fil
 	head.function_size = (uint8_t)function_size;
 	head.is_library = is_library(stack->language, file, file_size);
 	if (stack->is_cut || !has_room(stack, 1, size)) {
-		if (stack->has_application)
+		if (stack->has_application || stack->is_interrupted)
 			return false;
 		stack->is_cut = true;
 		if (head.is_library)
@@ -89,5 +89,5 @@ bool language_put_frame(struct call_stack *stack, uint32_t line, const char *fil
 	}
 	append(stack, &head, file, function);
 	stack->has_application |= !head.is_library;
-	return stack->frames < CALL_FRAMES_MAX || !stack->has_application;
+	return stack->frames < CALL_FRAMES_MAX || (!stack->has_application && !stack->is_interrupted);
 }

@@ -25,6 +25,7 @@ struct call_stack {
 	uint16_t at[CALL_FRAMES_MAX]; /* where each frame begins */
 	bool has_application;         /* one of them belongs to no library */
 	bool is_cut;                  /* frames of libraries were left out */
+	bool is_interrupted;          /* a signal handler reads, so none are left out to find older ones */
 };
 
 struct language {

@@ -11,6 +11,7 @@
 
 struct memory {
 	int used, next; /* pages that hold something; the one to replace */
+	bool is_copied; /* nothing is loaded, so nothing can be unmapped meanwhile */
 	struct stack_copy copies[PAGES];
 	unsigned char pages[PAGES][STACK_COPY_BYTES];
 };
@@ -19,8 +20,10 @@ struct memory *memory_open(void)
 {
 	struct memory *memory = malloc(sizeof(*memory));
 
-	if (memory)
+	if (memory) {
 		memory->used = memory->next = 0;
+		memory->is_copied = false;
+	}
 	return memory;
 }
 
@@ -29,6 +32,7 @@ void memory_close(struct memory *memory)
 	free(memory);
 }
 
+/* What it refers to may be gone, if an interpreter ended. */
 static struct memory interrupted;
 static pid_t interrupted_by; /* atomic; a process, so that a forked child does not wait for a thread of its
                                 parent; 0: none */
@@ -41,6 +45,7 @@ struct memory *memory_acquire(void)
 	                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return NULL;
 	interrupted.used = interrupted.next = 0;
+	interrupted.is_copied = true;
 	return &interrupted;
 }
 
@@ -78,7 +83,8 @@ bool memory_read(struct memory *memory, uintptr_t at, void *to, size_t size)
 	for (; size; at += part, to = (char *)to + part, size -= part) {
 		part = STACK_COPY_BYTES - at % STACK_COPY_BYTES;
 		part = part < size ? part : size;
-		if (!stack_copy_read(find_copy(memory, at - at % STACK_COPY_BYTES), at, to, part))
+		struct stack_copy *copy = find_copy(memory, at - at % STACK_COPY_BYTES);
+		if ((memory->is_copied && copy->probes) || !stack_copy_read(copy, at, to, part))
 			return false;
 	}
 	return true;

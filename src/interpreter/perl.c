@@ -324,7 +324,8 @@ static void put_stacks(struct walk *walk, uintptr_t stack)
 	struct reader *reader = walk->reader;
 	int walked = 0;
 
-	for (; stack; stack = memory_word(reader->memory, stack + STACK_BACK)) {
+	for (; stack && walked++ < CONTEXTS_WALKED_MAX;
+	     stack = memory_word(reader->memory, stack + STACK_BACK)) {
 		uintptr_t contexts = memory_word(reader->memory, stack + STACK_CONTEXTS);
 		int32_t newest = (int32_t)number_at(reader->memory, stack + STACK_NEWEST);
 		bool is_main = number_at(reader->memory, stack + STACK_TYPE) == STACK_MAIN;

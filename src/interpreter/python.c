@@ -4,6 +4,7 @@
  * (_Py_DebugOffsets). Earlier ones are those of Include/cpython/ and Include/internal/ of each minor
  * version, which never change within one.
  */
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -35,7 +36,10 @@ static struct {
 	struct python_layout layout;
 	void *(*thread_state)(void); /* PyGILState_GetThisThreadState(): a thread-local word, no lock */
 	uintptr_t code_type, text_type, bytes_type;
+	uint32_t state_thread; /* atomic; offset of a thread state's pthread_t; 0: not known */
 } python;
+
+#define STATE_WORDS_SEARCHED 64
 
 #define LINES_BYTES 65536
 
@@ -371,10 +375,35 @@ static bool put_frame(struct call_stack *stack, uintptr_t frame)
 	                          function_size);
 }
 
+/* Exactly one word must be the calling thread's pthread_t. */
+static void find_state_thread(struct memory *memory, uintptr_t state)
+{
+	uint32_t found = 0, at = 0;
+
+	for (uint32_t i = 1; i < STATE_WORDS_SEARCHED; i++)
+		if (memory_word(memory, state + i * sizeof(uintptr_t)) == (uintptr_t)pthread_self()) {
+			at = i * (uint32_t)sizeof(uintptr_t);
+			found++;
+		}
+	if (found == 1)
+		__atomic_store_n(&python.state_thread, at, __ATOMIC_RELAXED);
+}
+
 static uintptr_t thread_state(struct memory *memory)
 {
-	(void)memory;
-	return (uintptr_t)python.thread_state();
+	uintptr_t state = (uintptr_t)python.thread_state();
+
+	if (state && !__atomic_load_n(&python.state_thread, __ATOMIC_RELAXED))
+		find_state_thread(memory, state);
+	return state;
+}
+
+/* A thread that is not Python's own may have given its state up, and another thread may have the memory. */
+static bool is_own_state(struct memory *memory, uintptr_t state)
+{
+	uint32_t at = __atomic_load_n(&python.state_thread, __ATOMIC_RELAXED);
+
+	return at && memory_word(memory, state + at) == (uintptr_t)pthread_self();
 }
 
 static void read_stack(struct call_stack *stack, uintptr_t state)
@@ -382,6 +411,8 @@ static void read_stack(struct call_stack *stack, uintptr_t state)
 	const struct python_layout *layout = &python.layout;
 	uintptr_t frame = memory_word(stack->memory, state + layout->thread_frame);
 
+	if (stack->is_interrupted && !is_own_state(stack->memory, state))
+		return;
 	if (layout->has_cframe)
 		frame = memory_word(stack->memory, frame + layout->cframe_frame);
 	language_put_frames(stack, frame, layout->frame_back, put_frame);

@@ -89,15 +89,16 @@ static int64_t add(struct writer *writer, struct hash key, const struct call_fra
 int64_t intern_call_stack(struct writer *writer, const char *bytes, size_t size)
 {
 	struct hash_table *table = &writer->call_stacks->known;
-	struct hash key = hash_bytes(bytes, size);
 	struct call_frame_view caller;
 	struct known_call_stack *known;
 	size_t json_size;
 	char *json;
 	int64_t row;
 
-	if (!find_caller(bytes, size, &caller))
+	/* A record may be a stranger's. */
+	if (size > CALL_STACK_BYTES || !find_caller(bytes, size, &caller))
 		return 0;
+	struct hash key = hash_bytes(bytes, size);
 	known = hash_table_find(table, key);
 	if (known)
 		return known->row;

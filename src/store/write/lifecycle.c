@@ -114,8 +114,10 @@ void writer_forget_before(struct writer *writer, int64_t epoch, int64_t query)
 	stack_writer_forget(writer->stacks, epoch);
 	hash_table_clear(&writer->texts->known);
 	label_writer_forget(writer->labels);
-	if (epoch) /* an epoch has ended; else sites stay */
+	if (epoch) { /* an epoch has ended; else these rows stay */
+		hash_table_clear(&writer->call_stacks->known);
 		span_site_writer_forget_statements(writer->span_sites);
+	}
 	query_writer_forget_removed(writer, query);
 	writer->counters->rows = -1;
 }

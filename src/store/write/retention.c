@@ -33,6 +33,7 @@
 #define ROW_BYTES 32 /* of a sample, approximately */
 #define TIME_LIMIT_NS 30000000
 #define PROCESSES_KEPT 64
+#define CALL_STACKS_KEPT 256
 #define EPOCHS_MAX 128 /* usually about 30 */
 
 static int64_t effective(int64_t max_bytes)
@@ -187,6 +188,13 @@ static int remove_unused_rows(struct writer *writer, int64_t epoch)
 		                      " AND id NOT IN (SELECT process FROM wal_events)"
 		                      " AND id NOT IN (SELECT process FROM wal_checkpoints)",
 		                      0, 0);
+	/* Searches all queries and samples, so it waits, too. */
+	if (!code && writer_ask_sql(writer, "SELECT count(*) FROM call_stacks", 0, 0) > CALL_STACKS_KEPT)
+		code = writer_run_sql(
+			writer,
+			"DELETE FROM call_stacks WHERE id NOT IN (SELECT call_stack FROM queries)"
+			" AND id NOT IN (SELECT call_stack FROM samples)",
+			0, 0);
 	if (!code)
 		code = span_sites_remove(writer);
 	return code ? code : bytecode_remove_unused(writer);

@@ -210,9 +210,7 @@ int sample_rows_add(struct writer *writer, const struct sample_record *record, s
 			return (int)-row;
 		count_sample(writer, sample->entry, record);
 	}
-	if (fields.call_stack.size)
-		sample->call_stack =
-			intern_call_stack(writer, fields.call_stack.bytes, fields.call_stack.size);
+	sample->call_stack = intern_call_stack(writer, fields.call_stack.bytes, fields.call_stack.size);
 	if (sample->call_stack < 0)
 		return (int)-sample->call_stack;
 	int code = label_sample(writer, record, &fields, sample);
