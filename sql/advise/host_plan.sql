@@ -4,7 +4,7 @@
 SELECT l.version || ' ' || l.path || char(10) || group_concat(n.detail, char(10))
 FROM (
 	SELECT g.id, g.library FROM programs AS g JOIN statements AS x ON x.id = g.statement
-	WHERE x.query <> '' AND substr(?1, 1, length(x.query)) = x.query
+	WHERE x.query <> '' AND iif(x.is_cut, substr(?1, 1, length(x.query)), rtrim(?1, '; ' || char(9) || char(10))) = x.query
 	ORDER BY length(x.query) DESC, g.first_seen_ns DESC LIMIT 1) AS g
 JOIN libraries AS l ON l.id = g.library
 JOIN (SELECT * FROM plan_nodes ORDER BY program, node) AS n ON n.program = g.id AND n.node < 4294967296

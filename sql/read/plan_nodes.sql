@@ -57,7 +57,8 @@ filters AS MATERIALIZED (
 	SELECT program, max(node) AS filter FROM plan_nodes
 	WHERE program IN (SELECT program FROM shown) AND detail GLOB 'BLOOM FILTER ON *' GROUP BY program HAVING count(*) = 1),
 counts AS MATERIALIZED (
-	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows, avg(l.estimate) AS estimate
+	SELECT newest, newest_node AS node, sum(l.loops) AS loops, sum(l.rows) AS rows,
+	       iif(count(*) = count(l.estimate), sum(l.loops * l.estimate) / nullif(sum(l.loops), 0), NULL) AS estimate
 	FROM plan_loops AS l CROSS JOIN temp.selected AS s ON s.id = l.query CROSS JOIN queries AS q ON q.id = l.query
 	JOIN nodes AS n ON n.program = q.program AND n.node = iif(l.node = -4, (SELECT filter FROM filters AS f WHERE f.program = q.program), l.node)
 	WHERE q.finished OR q.statement

@@ -18,6 +18,11 @@
 
 typedef int scan_status_function(sqlite3_stmt *stmt, int element, int what, int flags, void *to);
 
+static double at_least_one(double number)
+{
+	return number > 1 ? number : 1;
+}
+
 /* A row of the function. Negative: not known. */
 struct element {
 	int64_t node, parent;
@@ -226,7 +231,9 @@ static void set_counts(struct element *element, const struct counted *counted, i
 	}
 	if (all_cycles > 0 && counted->cycles >= 0)
 		element->time_ns =
-			(int64_t)((double)time_ns * fmin(1, (double)counted->cycles / (double)all_cycles));
+			(int64_t)((double)time_ns * (counted->cycles < all_cycles
+		                                             ? (double)counted->cycles / (double)all_cycles
+		                                             : 1));
 }
 
 /* Of the library that the connection belongs to. A program that runs has nodes that EXPLAIN QUERY PLAN lacks,
@@ -350,7 +357,8 @@ static int get_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n
 		break;
 	case EXPLAINED_FACTOR:
 		if (loops > 0 && rows >= 0 && element->estimate >= 0)
-			sqlite3_result_double(context, fmax(1, rows) / fmax(1, element->estimate * loops));
+			sqlite3_result_double(context,
+			                      at_least_one(rows) / at_least_one(element->estimate * loops));
 		break;
 	case EXPLAINED_TIME: result_number(context, element->time_ns); break;
 	case EXPLAINED_STATEMENT:

@@ -47,10 +47,13 @@ static bool are_equal(const struct line *a, const struct line *b)
 /* The name of the index in the line; size 0: none. */
 static struct line index_of(const struct line *line)
 {
-	static const char mark[] = " INDEX ";
-	const char *found = memmem(line->text, line->size, mark, strlen(mark));
-	struct line name = { found ? found + strlen(mark) : NULL, 0 };
+	static const char *const marks[] = { " USING INDEX ", " USING COVERING INDEX " };
+	struct line name = { NULL, 0 };
+	const char *found = NULL;
 
+	for (size_t i = 0; !found && i < sizeof(marks) / sizeof(*marks); i++)
+		if ((found = memmem(line->text, line->size, marks[i], strlen(marks[i]))))
+			name.text = found + strlen(marks[i]);
 	if (found)
 		name.size = (size_t)(line->text + line->size - name.text);
 	for (size_t i = 0; i < name.size; i++)

@@ -94,7 +94,10 @@ static void write_counts(FILE *to, const struct tree *tree, const struct node *n
 	if (factor == 0)
 		return;
 	write_number(to, ", %.*f estimated", node->estimate);
-	if (fabs(factor) >= 2)
+	/* SQLite counts rows before it tests conditions that use no index, and estimates those that pass. */
+	if (*node->compared)
+		fputs(" after its conditions", to);
+	else if (fabs(factor) >= 2)
 		fprintf(to, ": %.0f times %s%s", fabs(factor), factor > 0 ? "as many" : "fewer",
 		        fabs(factor) >= PLAN_FACTOR_MARKED &&
 		                        (factor > 0 || !plan_may_end_early(node->detail, tree->is_cut))

@@ -240,6 +240,7 @@ struct subject {
 	enum bytecode_counter reason; /* why its plan cannot be read */
 	bool is_quick;                /* bytecode that it calls is left out, as it takes system calls */
 	bool has_called;
+	bool is_done; /* a run of it has ended in a step, with what it was bound to */
 	uint64_t layout;
 	struct hash text_hash, bytecode, key;
 	const struct module_record *answers; /* recorded while it was prepared, NULL: none */
@@ -304,12 +305,13 @@ static bool has_calls(const struct module_record *answers)
 static bool is_reported(const struct opcode_library *library, const void *opcodes, uint32_t count,
                         const char *text);
 
-/* The run that has ended had these values. NULL also if its preparations would be reported once more. */
+/* The run that has ended had these values. NULL also if its preparations would be reported once more, or if
+ * the run did not end in a step: the host may have freed what it bound before it reset or finalized. */
 static char *patterned_text(const struct subject *of)
 {
 	const struct session *session = of->session;
 
-	if (of->answers || is_reported(of->opcodes_of, of->opcodes, of->number, of->text))
+	if (!of->is_done || of->answers || is_reported(of->opcodes_of, of->opcodes, of->number, of->text))
 		return NULL;
 	return bound_values_patterns(host_api(session->library), session->db, (sqlite3_stmt *)of->stmt,
 	                             of->text);
@@ -361,7 +363,7 @@ static void refuse_subject(const struct subject *of)
 	refuse(of->bytecode.first, of->key, of->reason);
 }
 
-uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text)
+uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text, bool is_done)
 {
 	struct calling *calling = calling_here();
 	struct bytecode_due *due;
@@ -369,6 +371,7 @@ uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, c
 
 	if (!calling || !find_bytecode(&of, session, stmt, text, false))
 		return 0;
+	of.is_done = is_done;
 	if (!note(of.key))
 		return of.bytecode.first;
 	due = make_due(&of);
@@ -468,7 +471,9 @@ static void read_plan(const struct bytecode_due *due, const struct opcode_librar
 	if (reason == PLAN_DIFFERENT && due->patterned) {
 		plan_free(&plan);
 		plan = (struct plan){ .nodes = { 0 } };
-		reason = explain(due, library, replay, due->patterned, &plan);
+		reason = explain(due, library, replay, due->patterned, &plan) == BYTECODE_READ
+		                 ? BYTECODE_READ
+		                 : PLAN_DIFFERENT;
 	}
 	if (!reason) {
 		plan_columns_name(&plan, library, api, due->db, due->text);

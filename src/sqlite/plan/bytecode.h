@@ -19,8 +19,10 @@
 
 struct module_record;
 
-/* A run of the statement has ended, with samples. The hash of its bytecode, 0: not known. */
-uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text);
+/* A run of the statement has ended, with samples; `is_done`: in a step that found no more rows. The hash of
+ * its bytecode, 0: not known. */
+uint64_t bytecode_see(const struct session *session, const sqlite3_stmt *stmt, const char *text,
+                      bool is_done);
 
 /* The host has just prepared this statement, in a quiet call. Sets start->bytecode and its
  * opcodes, 0: not known, and the layout and the hash of the name's text. The plan of new bytecode is read

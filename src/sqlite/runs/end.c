@@ -80,7 +80,7 @@ static const char *describe_nomem(const char *message, char text[NOMEM_TEXT])
 
 /* A statement's line is written under its connection's mutex (`is_locked`). If another thread has
  * that, the line is without what the mutex guards. */
-static void write_line(const struct run *run, const struct query_work *work, bool is_locked)
+static void write_line(const struct run *run, const struct query_work *work, int rc, bool is_locked)
 {
 	const struct session *session = run->session;
 	struct query_end end = {
@@ -100,9 +100,9 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 		end.query = sqlite3_sql(run->stmt);
 		end.database = sqlite3_db_filename(session->db, "main");
 		if (!run->prepared && query_has_samples(&run->query))
-			end.bytecode = bytecode_see(run->session, run->stmt, end.query);
+			end.bytecode = bytecode_see(run->session, run->stmt, end.query, rc == SQLITE_DONE);
 		if (end.bytecode && !run->session->has_trace_callback) {
-			scan_counts_publish(run, end.bytecode, work->reprepares != 0);
+			scan_counts_publish(run, end.bytecode, work->reprepares != 0, rc == SQLITE_DONE);
 			filter_counts_publish(run, end.bytecode);
 			module_counts_publish(run, end.bytecode);
 		}
@@ -123,12 +123,12 @@ static void write_line(const struct run *run, const struct query_work *work, boo
 	runs_count(RUNS_LOGGED);
 }
 
-static void write_statement_line(const struct run *run, const struct query_work *work)
+static void write_statement_line(const struct run *run, const struct query_work *work, int rc)
 {
 	sqlite3_mutex *mutex = sqlite3_db_mutex(run->session->db);
 	bool is_locked = !sqlite3_mutex_try(mutex);
 
-	write_line(run, work, is_locked);
+	write_line(run, work, rc, is_locked);
 	if (is_locked)
 		sqlite3_mutex_leave(mutex);
 }
@@ -169,9 +169,9 @@ void runs_record_more(struct run *run, struct run_result result, bool is_counted
 	if (result.is_in_call || run->kind == RUN_OPERATION || runs_is_preparation(run))
 		run_caller_read(run);
 	if (result.is_locked || run->kind != RUN_STATEMENT)
-		write_line(run, &work, result.is_locked);
+		write_line(run, &work, result.rc, result.is_locked);
 	else
-		write_statement_line(run, &work);
+		write_statement_line(run, &work, result.rc);
 	run_caller_forget(run);
 }
 

@@ -51,7 +51,8 @@ void scan_counts_begin(struct run *run)
 }
 
 /* False: the counts are inconsistent, because the host has reset them. */
-static bool write_rows(const struct scan_counts *from, const struct scan_counts *to, struct loop_row *row)
+static bool write_rows(const struct scan_counts *from, const struct scan_counts *to, bool is_done,
+                       struct loop_row *row)
 {
 	for (int i = 0; i < to->count; i++) {
 		const sqlite3_int64 loops = to->items[i].loops - from->items[i].loops;
@@ -59,14 +60,15 @@ static bool write_rows(const struct scan_counts *from, const struct scan_counts 
 
 		if (loops < 0 || rows < 0)
 			return false;
-		row[i] = (struct loop_row){
-			{ ROW_LOOP, sizeof(*row), to->items[i].node }, loops, rows, to->items[i].estimate
-		};
+		row[i] = (struct loop_row){ { ROW_LOOP, sizeof(*row), to->items[i].node },
+			                    loops,
+			                    rows,
+			                    is_done ? to->items[i].estimate : -1 };
 	}
 	return true;
 }
 
-void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
+void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew, bool is_done)
 {
 	static const struct scan_counts none;
 	scan_status_function *status = function_of(run);
@@ -81,7 +83,7 @@ void scan_counts_publish(const struct run *run, uint64_t bytecode, bool is_anew)
 		return;
 	read_counts(status, run->stmt, &now);
 	if ((is_anew || now.count == run->scans->count) &&
-	    write_rows(is_anew ? &none : run->scans, &now, rows))
+	    write_rows(is_anew ? &none : run->scans, &now, is_done, rows))
 		publish_counts(run->query.key, bytecode, rows, (size_t)now.count * sizeof(*rows));
 }
 
