@@ -59,12 +59,27 @@ bool memory_blocks_take(const void *block, struct memory_block *taken)
 			                        .freed_ns = clock_ns(CLOCK_REALTIME),
 			                        .size = contents[bucket][i].size,
 			                        .weight = contents[bucket][i].weight };
-		__atomic_store_n(at, 0, __ATOMIC_RELEASE);
+		uintptr_t expected = (uintptr_t)block;
+		if (!__atomic_compare_exchange_n(at, &expected, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			return false; /* it was forgotten meanwhile */
 		__atomic_fetch_sub(&memory_bucket_counts[bucket], 1, __ATOMIC_RELAXED);
 		__atomic_fetch_sub(&bytes, (uint64_t)taken->size * taken->weight, __ATOMIC_RELAXED);
 		return true;
 	}
 	return false;
+}
+
+/* Another thread may add or take a block meanwhile: who empties a place counts for it. */
+static void forget_place(uint32_t bucket, uint32_t i)
+{
+	uintptr_t address = __atomic_load_n(&addresses[bucket][i], __ATOMIC_ACQUIRE);
+	const uint64_t size = (uint64_t)contents[bucket][i].size * contents[bucket][i].weight;
+
+	if (address <= FILLING || !__atomic_compare_exchange_n(&addresses[bucket][i], &address, 0, false,
+	                                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		return;
+	__atomic_fetch_sub(&memory_bucket_counts[bucket], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&bytes, size, __ATOMIC_RELAXED);
 }
 
 void memory_blocks_forget(void)
@@ -74,8 +89,6 @@ void memory_blocks_forget(void)
 		if (!__atomic_load_n(&memory_bucket_counts[bucket], __ATOMIC_RELAXED))
 			continue;
 		for (uint32_t i = 0; i < MEMORY_BUCKET_BLOCKS; i++)
-			__atomic_store_n(&addresses[bucket][i], 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&memory_bucket_counts[bucket], 0, __ATOMIC_RELAXED);
+			forget_place(bucket, i);
 	}
-	__atomic_store_n(&bytes, 0, __ATOMIC_RELAXED);
 }
