@@ -293,7 +293,7 @@ static void search_frame(struct learning *learning)
 		const void *words[STRUCT_BYTES / WORD];
 		uint32_t numbers[STRUCT_BYTES / 4];
 	} statement = { { NULL } }, inner = { { NULL } };
-	bool is_main = learning->kind == TRIAL_MAIN;
+	bool is_main = learning->kind == TRIAL_MAIN, is_found = false;
 	size_t size = read_struct(learning->statement, &statement);
 
 	for (uint32_t i = 0; i < STRUCT_BYTES / WORD; i++) {
@@ -310,6 +310,10 @@ static void search_frame(struct learning *learning)
 			learning->is.frame[i] = false;
 			continue;
 		}
+		/* A later word that is like it may be memory after the statement. */
+		if (is_found)
+			continue;
+		is_found = true;
 		inner_size = read_struct(at, &inner);
 		for (uint32_t j = 1; j < STRUCT_BYTES / WORD; j++) {
 			const void *word = j < inner_size / WORD ? inner.words[j] : NULL;
