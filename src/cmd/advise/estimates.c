@@ -173,8 +173,8 @@ void estimates_explain(const struct way *way, struct connection *connection, int
 	connection->end_ns = 0;
 	char *new_plan = code ? NULL : connection_plan(connection, way->sql);
 
-	printf("\nbad estimates: the database has %sstatistics. ",
-	       has_statistics ? "(perhaps old or too coarse) " : "no ");
+	printf("\nbad estimates: the database has %s. ",
+	       has_statistics ? "statistics, which may be old" : "no statistics");
 	if (code == SQLITE_INTERRUPT)
 		printf("Whether ANALYZE would help is not known: it takes longer than %.1f s\n",
 		       (double)ns / 1e9);

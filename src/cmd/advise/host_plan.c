@@ -93,7 +93,8 @@ int host_plan_run(int argc, char **argv)
 	       dladdr((void *)library.open_v2, &file) && file.dli_fname ? file.dli_fname : argv[0]);
 	while (library.step(rows) == SQLITE_ROW)
 		printf("%s\n", (const char *)library.column_text(rows, 3));
-	return COMMAND_FINE; /* the process ends, and with it the connection */
+	fflush(stdout);
+	_exit(COMMAND_FINE); /* with the connection */
 }
 
 /* What it prints, malloc'ed. NULL: it failed. */
