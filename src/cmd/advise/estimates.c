@@ -184,7 +184,7 @@ void estimates_explain(const struct way *way, struct connection *connection, int
 		printf("Whether ANALYZE would help is not known: %s\n",
 		       *connection->error ? connection->error : "out of memory");
 	else if (strcmp(old_plan, new_plan) != 0) {
-		printf("cure: ANALYZE. After it, on the copy, SQLite plans otherwise:\n");
+		printf("After ANALYZE, on the copy, SQLite plans otherwise:\n");
 		print_lines(new_plan);
 		*is_changed = true;
 	} else {

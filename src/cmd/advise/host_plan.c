@@ -188,6 +188,7 @@ static bool begins(const char *line, const char *word)
 static bool put_choice(char *to, size_t room, const char *line, size_t size)
 {
 	static const char *const scans[] = { "SCAN ", "SEARCH " };
+	static const char sorts[] = "USE TEMP B-TREE FOR ";
 
 	for (size_t i = 0; i < sizeof(scans) / sizeof(scans[0]); i++) {
 		const char *rest = line + strlen(scans[i]), *end = line + size, *alias;
@@ -200,15 +201,23 @@ static bool put_choice(char *to, size_t room, const char *line, size_t size)
 		if (alias && !memchr(rest, ' ', (size_t)(alias - rest)))
 			rest = alias + 4;
 		if (begins(rest, "SUBQUERY ") || begins(rest, "(") ||
-		    memmem(rest, (size_t)(end - rest), "CONSTANT ROW", 12))
+		    memmem(rest, (size_t)(end - rest), "CONSTANT ROW", 12) ||
+		    memmem(rest, (size_t)(end - rest), "-ROW VALUES", 11))
 			return false;
 		if (end - rest > 10 && !memcmp(end - 10, " LEFT-JOIN", 10))
 			end -= 10;
 		snprintf(to, room, "%s%.*s", scans[i], (int)(end - rest), rest);
 		return true;
 	}
-	if (!begins(line, "USE TEMP B-TREE FOR "))
+	if (!begins(line, sorts))
 		return false;
+	/* A sort of groups: newer versions also say by how many terms. */
+	if (begins(line + strlen(sorts), "LAST ") || begins(line + strlen(sorts), "RIGHT PART OF ")) {
+		const char *by = memmem(line, size, " OF ", 4);
+
+		snprintf(to, room, "%sRIGHT PART%.*s", sorts, by ? (int)(line + size - by) : 0, by ? by : "");
+		return true;
+	}
 	snprintf(to, room, "%.*s", (int)size, line);
 	return true;
 }
@@ -271,10 +280,15 @@ void host_plan_print(const struct way *way, struct connection *connection, const
 		*lines = 0;
 		const size_t version = strcspn(text, " ");
 
-		printf("SQLite %.*s (%s) plans %s\n", (int)version, text,
-		       text[version] ? text + version + 1 : name,
-		       alike ? host ? "the same" : "the same; give --host if the program has another SQLite"
-		             : "otherwise:");
+		if (has_recording)
+			printf("In the recording, ");
+		printf("SQLite %.*s (%s) %s\n", (int)version, text, text[version] ? text + version + 1 : name,
+		       has_recording
+		               ? alike ? "had the same plan"
+		                       : "had another plan, perhaps by other settings, values or statistics:"
+		       : !alike ? "plans otherwise:"
+		       : host   ? "plans the same"
+		                : "plans the same; give --host if the program has another SQLite");
 		if (!alike)
 			print_lines(lines + 1);
 	}
