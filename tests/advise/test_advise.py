@@ -5,6 +5,7 @@ unchanged. Hostile content cannot make it run without limit or leave files.
 
 usage: test_advise.py QUERYPROF [PROGRAM...]"""
 
+import contextlib
 import json
 import os
 import signal
@@ -229,6 +230,23 @@ class Values(Advise):
                            "VALUES (?, ?, ?, ?)', (i, i, 'k', 'p%d' % i))\ndb.execute('COMMIT')\n")
         wanted = ['DROP INDEX "unused0"', 'DROP INDEX "unused1"']
         self.assertEqual(sorted(self.of_kind(self.rows_with(*wanted, kind="drop"), "drop")), wanted)
+
+    def test_written(self):
+        """An insert changes a page of the table, and with the index also one of that: with a rollback journal and a WAL."""
+        for mode in "DELETE", "WAL":
+            with self.subTest(mode=mode):
+                self.make("PRAGMA journal_mode = %s; DROP TABLE IF EXISTS orders; DROP TABLE IF EXISTS customers;" % mode + programs.SHOP)
+                self.record_python(Untouched.CODE + "db.execute('INSERT INTO orders(customer_id, note) VALUES (7, ?)', ('new',))\n",
+                                   "--setting", "log_query_parameters=1")
+                rows = self.rows_with('"orders"("customer_id"')
+                write, = (row for row in rows if row["kind"] == "write")
+                with contextlib.closing(sqlite3.connect(self.database)) as db:
+                    page = db.execute("PRAGMA page_size").fetchone()[0]
+                self.assertGreaterEqual(write["written_before"], page)
+                self.assertGreater(write["written_after"], write["written_before"])
+                self.assertLess(write["written_after"], 10 * page)
+                self.assertEqual([row["written_after"] for row in rows if row["kind"] == "read"], [None])
+                os.remove(self.trace)
 
     def test_text(self):
         self.make(programs.SHOP)

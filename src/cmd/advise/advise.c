@@ -50,7 +50,9 @@ enum {
 	BYTES,
 	IS_CUT,
 	REASON,
-	STATEMENT
+	STATEMENT,
+	WRITTEN_BEFORE,
+	WRITTEN_AFTER
 };
 
 static void put_double(sqlite3_stmt *row, int column, double value)
@@ -76,7 +78,8 @@ static void put_index(sqlite3_stmt *row, const struct candidate *one, bool is_dr
 	put_row(row, is_drop ? "drop" : "index", is_drop ? one->drop : one->create);
 }
 
-static void put_statement(sqlite3_stmt *row, const struct recorded *one, const struct turns *turns)
+static void put_statement(sqlite3_stmt *row, const struct recorded *one, const struct turns *turns,
+                          const struct written *written)
 {
 	char id[24];
 
@@ -99,6 +102,10 @@ static void put_statement(sqlite3_stmt *row, const struct recorded *one, const s
 		put_double(row, SAVED_ERROR, scale * sums_error(&turns->saved));
 		sqlite3_bind_int(row, IS_CUT, turns->is_cut);
 	}
+	if (written && (written->before || written->after)) {
+		sqlite3_bind_int64(row, WRITTEN_BEFORE, written->before);
+		sqlite3_bind_int64(row, WRITTEN_AFTER, written->after);
+	}
 	put_row(row, one->is_write ? "write" : "read", one->texts[0]);
 }
 
@@ -109,8 +116,8 @@ static int put_results(sqlite3 *db, const struct workload *workload, const struc
 
 	if (run_sql(db, sql_advise_results, NULL, &(struct output){ .table.is_bare = true }) !=
 	            COMMAND_FINE ||
-	    sqlite3_prepare_v2(db, "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", -1,
-	                       &row, NULL))
+	    sqlite3_prepare_v2(db, "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	                       -1, &row, NULL))
 		return COMMAND_FAILED;
 	for (size_t i = 0; is_worth && i < choice->chosen.count; i++)
 		put_index(row, &choice->chosen.items[i], false);
@@ -119,7 +126,9 @@ static int put_results(sqlite3 *db, const struct workload *workload, const struc
 	for (size_t i = 0; i < workload->statements.count; i++)
 		if (!workload->statements.items[i].is_other)
 			put_statement(row, &workload->statements.items[i],
-			              is_worth && i < choice->turns.count ? &choice->turns.items[i] : NULL);
+			              is_worth && i < choice->turns.count ? &choice->turns.items[i] : NULL,
+			              is_worth && i < choice->written.count ? &choice->written.items[i]
+			                                                    : NULL);
 	sqlite3_finalize(row);
 	return COMMAND_FINE;
 }
@@ -259,6 +268,8 @@ const struct command command_advise = {
 		"--setting log_query_parameters=1), otherwise with values from the columns that they are "
 		"compared with. Writes are rolled back after each run, and measured without their commit. If "
 		"recorded writes took less time, as many in one transaction do, they count by that time. "
+		"`written` is what such a run alone would write to the database or its WAL, without and "
+		"with the indexes. "
 		"Statements that cannot run are listed as `not replayed`, with the reason, such as a "
 		"function, collation or module that only the program has.\n\n"
 		"`before` and `after` are means of the CPU time of a run, with one standard error. All "

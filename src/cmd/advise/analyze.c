@@ -113,7 +113,7 @@ static bool read_rows(const struct way *way, struct connection *connection, int6
 
 	*rows = (struct rows){ 0 };
 	if (statement && (rows->is_write = !sqlite3_stmt_readonly(statement))) {
-		code = connection_time(connection, statement, most_ns, &ns);
+		code = connection_time(connection, statement, most_ns, &ns, NULL);
 	} else if (statement) {
 		connection->end_ns = began + most_ns;
 		while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -246,7 +246,7 @@ static int print_time(const struct way *way, struct connection *connection, int6
 	       (sums.count < RUNS_MIN || sums_error(&sums) > TURNS_ENOUGH * sums.mean)) {
 		double time = 0;
 
-		code = connection_time(connection, statement, ns + RUN_SLOWER * way->run_ns, &time);
+		code = connection_time(connection, statement, ns + RUN_SLOWER * way->run_ns, &time, NULL);
 		sums_add(&sums, time);
 		if (connection_clock_ns() > end)
 			break;

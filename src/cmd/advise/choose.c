@@ -235,6 +235,32 @@ static bool choose_one(struct choice *choice, const struct chooser *chooser, can
 	return vector_push(&choice->chosen, *best) != 0;
 }
 
+static int64_t written_by(const struct chooser *chooser, int side, const struct recorded *one)
+{
+	struct connection *connection = &chooser->connections[side];
+	sqlite3_stmt *statement = workload_statement(one, connection, 0);
+	int64_t bytes = -1;
+	double ns;
+
+	if (statement)
+		connection_time(connection, statement, chooser->run_ns, &ns, &bytes);
+	sqlite3_finalize(statement);
+	return bytes;
+}
+
+/* Zero also if it is not known on one side. */
+static void measure_written(struct choice *choice, const struct chooser *chooser, size_t i)
+{
+	const struct recorded *one = &chooser->workload->statements.items[i];
+	struct written *written = one->is_write ? vector_at(&choice->written, i) : NULL;
+
+	if (!written)
+		return;
+	*written = (struct written){ written_by(chooser, 0, one), written_by(chooser, 1, one) };
+	if (written->before < 0 || written->after < 0)
+		*written = (struct written){ 0 };
+}
+
 /* The whole set against no index: the first copy loses the set again. */
 static void measure_set(struct choice *choice, const struct chooser *chooser)
 {
@@ -261,8 +287,10 @@ static void measure_set(struct choice *choice, const struct chooser *chooser)
 		for (size_t c = 0; c < choice->chosen.count; c++)
 			is_any |= is_affected(chooser, one, &choice->chosen.items[c]);
 		if (turns && is_any &&
-		    measure(chooser, one, left(chooser) * 3 / 4 / (int64_t)(count - i) + 20 * MS, turns))
+		    measure(chooser, one, left(chooser) * 3 / 4 / (int64_t)(count - i) + 20 * MS, turns)) {
 			add_saved(one, turns, NULL, &choice->saved, &choice->variance);
+			measure_written(choice, chooser, i);
+		}
 	}
 	if (choice->chosen.count == 1) { /* the newer measurement of the same */
 		choice->chosen.items[0].saved = choice->saved;
@@ -331,4 +359,5 @@ void choice_free(struct choice *choice)
 	candidates_free(&choice->chosen);
 	candidates_free(&choice->drops);
 	vector_free(&choice->turns);
+	vector_free(&choice->written);
 }

@@ -7,12 +7,18 @@
 #include "cmd/advise/candidates.h"
 #include "cmd/advise/turns.h"
 
+/* What a run of a statement writes, in bytes; 0: it writes nothing, or that is not known. */
+struct written {
+	int64_t before, after;
+};
+
 struct choice {
 	candidates chosen; /* in the order in which they were chosen */
 	candidates drops;  /* indexes that save nothing */
 	VECTOR(struct turns)
 	turns; /* one for each statement of the workload, with all chosen indexes; count 0: not affected */
-	double saved, variance; /* of all runs, ns */
+	VECTOR(struct written) written; /* the same */
+	double saved, variance;         /* of all runs, ns */
 	int tried, untried;
 };
 

@@ -201,8 +201,22 @@ char *connection_plan(struct connection *connection, const char *sql)
 	return text;
 }
 
-int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns)
+/* What the transaction writes until now. Its pages go to the database or its WAL, from which ROLLBACK removes
+ * them. */
+static int64_t written_bytes(struct connection *connection)
 {
+	int pages = 0, highest;
+
+	if (sqlite3_db_cacheflush(connection->db) != SQLITE_OK ||
+	    sqlite3_db_status(connection->db, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1) != SQLITE_OK)
+		return -1;
+	return pages * connection_number(connection, "PRAGMA page_size", 0);
+}
+
+int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns,
+                    int64_t *written)
+{
+	int pages, highest;
 	const bool is_write = !sqlite3_stmt_readonly(statement);
 	const int64_t end = connection->end_ns, limit = connection_clock_ns() + most_ns;
 	uint64_t began;
@@ -212,6 +226,8 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 		keep_error(connection);
 		return sqlite3_errcode(connection->db);
 	}
+	if (written)
+		sqlite3_db_status(connection->db, SQLITE_DBSTATUS_CACHE_WRITE, &pages, &highest, 1);
 	connection->is_recorded = true;
 	connection->end_ns = end && end < limit ? end : limit;
 	began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -223,6 +239,8 @@ int connection_time(struct connection *connection, sqlite3_stmt *statement, int6
 	if (code != SQLITE_DONE)
 		keep_error(connection);
 	sqlite3_reset(statement);
+	if (written)
+		*written = code == SQLITE_DONE ? written_bytes(connection) : -1;
 	if (is_write && !sqlite3_get_autocommit(connection->db))
 		connection_run(connection, "ROLLBACK");
 	connection->end_ns = end;

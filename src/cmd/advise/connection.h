@@ -55,5 +55,6 @@ char *connection_plan(struct connection *connection, const char *sql);
 
 /* Runs a prepared statement to its end, and undoes its changes. *ns: the CPU time of this thread in it.
  * SQLITE_DONE; SQLITE_INTERRUPT: it took longer than `most_ns`. Another result is an error, with its reason
- * in connection->error. */
-int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns);
+ * in connection->error. *written, if not NULL: the bytes of the pages that it changed, -1: not known. */
+int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns,
+                    int64_t *written);

@@ -59,7 +59,7 @@ static bool run_until(const struct way *way, struct connection *connection, int6
 	running = connection->db;
 	while (fine && running && connection_clock_ns() < end_ns) {
 		double ns;
-		const int code = connection_time(connection, statement, end_ns, &ns);
+		const int code = connection_time(connection, statement, end_ns, &ns, NULL);
 
 		fine = code == SQLITE_DONE || code == SQLITE_INTERRUPT;
 	}

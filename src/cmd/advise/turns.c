@@ -9,7 +9,8 @@ static bool run(const struct side *side, int variant, const struct turns_limit *
                 bool *is_cut)
 {
 	sqlite3_stmt *statement = side->prepare(side, variant);
-	int code = statement ? connection_time(side->connection, statement, limit->run_ns, ns) : SQLITE_ERROR;
+	int code = statement ? connection_time(side->connection, statement, limit->run_ns, ns, NULL)
+	                     : SQLITE_ERROR;
 
 	sqlite3_finalize(statement);
 	if (code == SQLITE_INTERRUPT) {

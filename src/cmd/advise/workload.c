@@ -275,7 +275,8 @@ static void try_variants(struct recorded *one, struct connection *connection, in
 	for (int i = 0; i < one->variants; i++, tried++) {
 		sqlite3_stmt *statement = workload_statement(one, connection, i);
 		double ns;
-		int code = statement ? connection_time(connection, statement, run_ns, &ns) : SQLITE_ERROR;
+		int code =
+			statement ? connection_time(connection, statement, run_ns, &ns, NULL) : SQLITE_ERROR;
 
 		sqlite3_finalize(statement);
 		if (code == SQLITE_DONE || code == SQLITE_INTERRUPT) {
