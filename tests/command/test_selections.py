@@ -48,7 +48,7 @@ ORDERS = ["cpu", "wall", "off", "samples", "start"]
 LINES = {
     "queries": ["by", "statements", "runs", "regressed"],
     "report": ["type", "full", "html", "no-text", "no-paths", "plan"],
-    "plan": ["type", "opcodes"],
+    "plan": ["type", "opcodes", "dot"],
     "diff": ["with", "at", "type"],
     "export": ["format", "diff", "no-inlines", "root", "plan", "native", "type"],
     "traces": ["by"],
