@@ -65,11 +65,12 @@ int64_t connection_clock_ns(void)
 	return (int64_t)now_ns;
 }
 
-int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns)
+int connection_time(struct connection *connection, sqlite3_stmt *statement, int64_t most_ns, double *ns,
+                    int64_t *written)
 {
 	const double normal = sqrt(-2 * log(1 - unit())) * cos(2 * M_PI * unit());
 
-	(void)statement, (void)most_ns;
+	(void)statement, (void)most_ns, (void)written;
 	*ns = RUN_NS * exp(noise->spread * normal) * (1 + noise->drift * now_ns / (double)LIMIT_NS);
 	if (unit() < noise->outliers)
 		*ns *= noise->outlying;

@@ -95,7 +95,7 @@ share_%      wall       cpu      each       p99  rows  logged  statement  notes 
             with contextlib.closing(sqlite3.connect(path)) as db:
                 db.execute("DELETE FROM call_stacks")
                 for run_id, line in zip(runs, lines):
-                    db.execute("INSERT OR REPLACE INTO call_stacks VALUES (?, ?, '[]', ?, 'load')", (line, line, "/srv/app.py:%d" % line))
+                    db.execute("INSERT OR REPLACE INTO call_stacks VALUES (?, ?, '[]', ?, 'load', 'load')", (line, line, "/srv/app.py:%d" % line))
                     db.execute("UPDATE queries SET call_stack = ? WHERE id = ?", (line, run_id))
                 db.execute("UPDATE processes SET script = '/srv/app.py'")
                 db.commit()

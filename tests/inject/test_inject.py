@@ -210,7 +210,7 @@ class Inject(Recording):
         names = name_places([entry[-1] for entry in rounds], QUERYPROF)
         self.named = {(entry[0], entry[-1]): names[entry[-1]] for entry in rounds}
         functions = {entry[-2] for entry in rounds}
-        for function in "malloc", "calloc", "strdup", "open64", "pread64":
+        for function in "malloc", "calloc", "strdup", "open64", "pread":
             self.assertIn(function, functions)
         for command, how, function, place in self.choose(rounds, functions, SHORT_COMMANDS):
             with self.subTest(command=command, how=how, function=function, place=place, name=self.named[command, place]):
