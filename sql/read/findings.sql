@@ -59,8 +59,8 @@ WITH sums AS MATERIALIZED (
 	SELECT hash, call_stack, sum(value) AS ns FROM temp.selected_sums
 	WHERE logged AND trace_type IN ('ProgramCPU', 'ProgramOffCPU') GROUP BY 1, 2),
 places AS (
-	SELECT hash, function || ' (' || fileName(caller) || ')' AS place, sum(ns) AS ns, sum(sum(ns)) OVER (PARTITION BY hash) AS whole
-	FROM sums LEFT JOIN call_stack_functions ON id = call_stack GROUP BY 1, 2)
+	SELECT s.hash AS hash, b.function || ' (' || fileName(b.caller) || ')' AS place, sum(ns) AS ns, sum(sum(ns)) OVER (PARTITION BY s.hash) AS whole
+	FROM sums AS s LEFT JOIN call_stacks AS b ON b.id = s.call_stack GROUP BY 1, 2)
 SELECT hash, max(ns), printf('%.0f %% of it in %s', 100.0 * ns / whole, place) AS place
 FROM places WHERE place IS NOT NULL GROUP BY hash HAVING ns > 0.3 * whole;
 

@@ -36,7 +36,7 @@ functions AS MATERIALIZED (
 	SELECT id, cause, sum(ns) AS ns, max(ns), substr(place, 1, instr(place || char(10), char(10)) - 1) AS function,
 	       substr(place, instr(place || char(10), char(10)) + 1) AS at
 	FROM (SELECT o.id AS id, cause, sum(ns) AS ns, coalesce(f.function || char(10) || fileName(f.caller), stackPlace(trace)) AS place
-	      FROM outside AS o LEFT JOIN stacks AS k ON k.id = stack LEFT JOIN call_stack_functions AS f ON f.id = call_stack
+	      FROM outside AS o LEFT JOIN stacks AS k ON k.id = stack LEFT JOIN call_stacks AS f ON f.id = call_stack
 	      GROUP BY o.id, cause, place)
 	GROUP BY id, cause, function),
 parts AS MATERIALIZED (

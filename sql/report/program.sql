@@ -3,7 +3,7 @@
 -- the function: the program's own, or what its line called, or else that of the native stack (see stackPlace()). share:
 -- of its line's `where`. line: the place of the call or of the code. :limit. After report/frames.sql.
 WITH functions AS MATERIALIZED (
-	SELECT stack_id, call_stack, coalesce((SELECT function || char(10) || fileName(caller) FROM call_stack_functions WHERE id = call_stack),
+	SELECT stack_id, call_stack, coalesce((SELECT function || char(10) || fileName(caller) FROM call_stacks WHERE id = call_stack),
 	                                      stackPlace(stack_id)) AS function
 	FROM (SELECT DISTINCT stack_id, call_stack FROM temp.report_program)),
 sums AS MATERIALIZED (

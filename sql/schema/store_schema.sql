@@ -250,13 +250,15 @@ CREATE TABLE libraries (
 -- Where the application called SQLite, in its own language (queries.call_stack), or executed
 -- its own code (samples.call_stack). 0: not known. frames: a JSON array of [file, line, function], newest first; line 0: not
 -- known. caller: file:line of the newest frame that belongs neither to a library nor to the
--- language, or else of the newest frame. hash: of the frames.
+-- language, or else of the newest frame. function: what that line called in its language, or
+-- else its own function. hash: of the frames.
 CREATE TABLE call_stacks (
 	id              INTEGER PRIMARY KEY,
 	hash            INTEGER NOT NULL,
 	frames          TEXT NOT NULL,
 	caller          TEXT NOT NULL,
-	caller_function TEXT NOT NULL
+	caller_function TEXT NOT NULL,
+	function        TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX call_stacks_by_hash ON call_stacks (hash);
 
@@ -857,12 +859,6 @@ SELECT column1 AS object, column2 AS name FROM (VALUES
 	(47, 'futex'),
 	(50, 'process')
 );
-
--- What the caller's line called in its own language, or else the caller.
-CREATE VIEW call_stack_functions AS
-SELECT id, caller, json_extract(frames, '$[' || max(0, coalesce((
-	SELECT min(key) FROM json_each(frames) WHERE json_extract(value, '$[0]') || ':' || json_extract(value, '$[1]') = caller), 0) - 1) || '][2]') AS function
-FROM call_stacks;
 
 -- The samples, for people. The joins are outer joins, because SQLite omits an outer join
 -- that a query does not need. It omits none if the query sums up, so what few columns need is

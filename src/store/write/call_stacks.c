@@ -17,22 +17,27 @@ const struct call_stack_writer call_stack_writer_new = {
 	.known = HASH_TABLE_OF(struct known_call_stack, 1 << 14),
 	.sql = {
 		.find.sql = "SELECT id FROM call_stacks WHERE hash = :hash AND frames = :frames",
-		.add.sql = "INSERT INTO call_stacks (hash, frames, caller, caller_function)"
-		           " VALUES (:hash, :frames, :caller, :caller_function)",
+		.add.sql = "INSERT INTO call_stacks (hash, frames, caller, caller_function, function)"
+		           " VALUES (:hash, :frames, :caller, :caller_function, :function)",
 	},
 };
 
-/* The newest frame of the application; if there is none, the newest one. False: the stack has no frame. */
-static bool find_caller(const char *bytes, size_t size, struct call_frame_view *caller)
+/* caller: the newest frame of the application; if there is none, the newest one. called: what it calls, or
+ * itself. False: the stack has no frame. */
+static bool find_caller(const char *bytes, size_t size, struct call_frame_view *caller,
+                        struct call_frame_view *called)
 {
-	struct call_frame_view view;
+	struct call_frame_view view, newer;
 	bool is_found = call_frame_next(&bytes, &size, caller);
 
+	*called = newer = *caller;
 	for (view = *caller; is_found;) {
 		if (!view.frame.is_library) {
 			*caller = view;
+			*called = newer.frame.file_size ? newer : view; /* not a gap */
 			return true;
 		}
+		newer = view;
 		if (!call_frame_next(&bytes, &size, &view))
 			return true;
 	}
@@ -72,7 +77,7 @@ static struct prepared *bind_frames(struct writer *writer, struct prepared *prep
 }
 
 static int64_t add(struct writer *writer, struct hash key, const struct call_frame_view *caller,
-                   const char *json, size_t json_size)
+                   const struct call_frame_view *called, const char *json, size_t json_size)
 {
 	struct prepared *bind = bind_frames(writer, &writer->call_stacks->sql.add, key, json, json_size);
 	char place[UINT16_MAX + 16];
@@ -82,6 +87,7 @@ static int64_t add(struct writer *writer, struct hash key, const struct call_fra
 
 	bind_text(bind, "caller", place, (size_t)size);
 	bind_text(bind, "caller_function", caller->function, caller->frame.function_size);
+	bind_text(bind, "function", called->function, called->frame.function_size);
 	writer->bytes += json_size + 100;
 	return writer_insert(writer, bind);
 }
@@ -89,14 +95,14 @@ static int64_t add(struct writer *writer, struct hash key, const struct call_fra
 int64_t intern_call_stack(struct writer *writer, const char *bytes, size_t size)
 {
 	struct hash_table *table = &writer->call_stacks->known;
-	struct call_frame_view caller;
+	struct call_frame_view caller, called;
 	struct known_call_stack *known;
 	size_t json_size;
 	char *json;
 	int64_t row;
 
 	/* A record may be a stranger's. */
-	if (size > CALL_STACK_BYTES || !find_caller(bytes, size, &caller))
+	if (size > CALL_STACK_BYTES || !find_caller(bytes, size, &caller, &called))
 		return 0;
 	struct hash key = hash_bytes(bytes, size);
 	known = hash_table_find(table, key);
@@ -108,7 +114,7 @@ int64_t intern_call_stack(struct writer *writer, const char *bytes, size_t size)
 	row = writer_number(writer,
 	                    bind_frames(writer, &writer->call_stacks->sql.find, key, json, json_size));
 	if (!row)
-		row = add(writer, key, &caller, json, json_size);
+		row = add(writer, key, &caller, &called, json, json_size);
 	free(json);
 	if (row > 0 && (known = hash_table_add(table, key)))
 		known->row = row;
