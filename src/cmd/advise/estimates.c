@@ -8,6 +8,7 @@
 
 #include "base/search.h"
 #include "base/text.h"
+#include "cmd/advise/host_plan.h"
 
 #define NOT_IN_PLAN INT64_MIN
 
@@ -147,12 +148,6 @@ static void print_same(const struct way *way, const plan_counts *after, bool cut
 	}
 }
 
-static void print_lines(const char *text)
-{
-	for (; *text; text += strcspn(text, "\n") + 1)
-		printf("  %.*s\n", (int)strcspn(text, "\n"), text);
-}
-
 void estimates_explain(const struct way *way, struct connection *connection, int64_t ns, bool *is_changed)
 {
 	const bool cut = is_cut(connection, way->sql);
@@ -185,7 +180,7 @@ void estimates_explain(const struct way *way, struct connection *connection, int
 		       *connection->error ? connection->error : "out of memory");
 	else if (strcmp(old_plan, new_plan) != 0) {
 		printf("After ANALYZE, on the copy, SQLite plans otherwise:\n");
-		print_lines(new_plan);
+		host_plan_print_lines(new_plan);
 		*is_changed = true;
 	} else {
 		printf("After ANALYZE, on the copy, the plan is the same:\n");

@@ -245,7 +245,7 @@ static bool are_alike(const char *a, const char *b)
 	return !*one && !*other;
 }
 
-static void print_lines(const char *text)
+void host_plan_print_lines(const char *text)
 {
 	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
 		printf("  ");
@@ -290,7 +290,7 @@ void host_plan_print(const struct way *way, struct connection *connection, const
 		       : host   ? "plans the same"
 		                : "plans the same; give --host if the program has another SQLite");
 		if (!alike)
-			print_lines(lines + 1);
+			host_plan_print_lines(lines + 1);
 	}
 	free(text);
 	free(path);

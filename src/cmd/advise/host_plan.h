@@ -14,6 +14,9 @@
 void host_plan_print(const struct way *way, struct connection *connection, const char *copy,
                      const char *host);
 
+/* Prints the lines of a plan, indented, without the control characters of a stranger's names. */
+void host_plan_print_lines(const char *text);
+
 /* The work of that process: `queryprof --explain-statement LIBRARY COPY SQL PRAGMA` prints the version and
  * the file of the library, then the plan. Returns its exit status. */
 int host_plan_run(int argc, char **argv);
