@@ -97,10 +97,12 @@ static int see_held(struct dl_phdr_info *info, size_t size, void *context)
 	struct look *look = context;
 
 	if (look->is_held) {
+		const int64_t end = now_us() + INSIDE_MS * 1000;
+
 		look->is_held = false;
 		atomic_store(&is_inside, true);
-		/* Like a thread that has lost its processor. fork() may wait for it. */
-		for (int ms = 0; ms < INSIDE_MS && !atomic_load(&has_forked); ms++)
+		/* Like a thread that has lost its processor. fork() waits for it, but at most a second. */
+		while (now_us() < end && !atomic_load(&has_forked))
 			nap_ms(1);
 	}
 	return look->see(info, size, look->context);

@@ -84,6 +84,7 @@ class Fork(Hosts):
         for way in ("alone", "loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "inside")
+                self.assertRegex(done.out, r"^\d+ processes\n$", done)
                 processes = int(done.out.split()[0])
                 if way == "alone":
                     self.assertEqual(processes, 1, "the host itself calls it")
