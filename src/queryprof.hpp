@@ -135,8 +135,8 @@ class LabelScope
 	uint64_t before_;
 };
 
-/* A task for another thread. It calls `function` with the labels and the query of the thread that
- * made the task. */
+/* A task for another thread. It calls `function` with the context of the thread that made the task:
+ * the labels that it had entered, its query with a handle, and its running span. */
 template <typename Function> auto with_context(Function &&function)
 {
 	return [context = qp_context_get(),

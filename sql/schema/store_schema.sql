@@ -32,7 +32,7 @@ CREATE TABLE threads (
 CREATE INDEX threads_by_process ON threads (process, thread_id);
 
 -- What samples of the same type, thread and period have in common. A timer took samples
--- whose trace_type is CPU or Real; the values of any other type count `unit`. epoch: see
+-- whose trace_type is CPU, Real or ProgramCPU; the values of any other type count `unit`. epoch: see
 -- epochs.
 CREATE TABLE series (
 	id         INTEGER PRIMARY KEY,
@@ -262,7 +262,7 @@ CREATE TABLE call_stacks (
 );
 CREATE INDEX call_stacks_by_hash ON call_stacks (hash);
 
--- The programs that SQLite executed for statements with samples, and their plans;
+-- The programs that SQLite executes for statements, if their plan was read, and these plans;
 -- queries.program names them. id: a hash of the text, the library and the opcodes.
 -- plan_hash: of the plan as a tree, without numbers that change. first_seen_ns is for
 -- people: no code reads it. layout: a hash of the program without its text. It identifies a
@@ -530,8 +530,9 @@ CREATE TABLE late_samples (
 );
 
 -- The losses of processes, one row for each reason. samples: lost samples and rows of
--- query_log. refusals: timers that the system refused, and connections that queryprof could
--- not follow; the number of samples that are missing is not known.
+-- query_log. refusals: timers that the system refused, threads and connections that queryprof
+-- could not follow, SQLite libraries without a known allocator, and blocks of memory whose free
+-- is not followed; the number of samples that are missing is not known.
 CREATE TABLE losses (
 	process  INTEGER NOT NULL REFERENCES processes (id),
 	reason   TEXT    NOT NULL,
