@@ -1854,7 +1854,7 @@ CROSS JOIN function_sums AS f ON f.statement = x.id
 ORDER BY self_value DESC, total_value DESC, function;
 
 -- The plans of each statement over time, with their runs (see statement_parts) and the mean time of a run. A statement
--- with several plans has changed its plan. If runs were not counted by plan, `runs` is NULL, and the other columns
+-- with several plans has changed its plan, or SQLite planned it for several patterns of LIKE or GLOB. If runs were not counted by plan, `runs` is NULL, and the other columns
 -- describe the logged runs.
 CREATE VIEW statement_plans AS
 WITH
