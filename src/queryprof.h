@@ -143,7 +143,7 @@ QP_API int qp_trace(struct sqlite3 *db, unsigned mask, int (*callback)(unsigned,
  * SQL sees neither tables nor functions nor settings. Change settings with qp_set(NULL, …),
  * before the connection's first statement. Calls qp_init(NULL) at the first query. A second
  * call follows libraries that were loaded since.
- * Errors: QP_SQLITE (none is loaded yet: call it again later). */
+ * Errors: QP_SQLITE (none is loaded yet, so call it again later; or it cannot be followed). */
 QP_API int qp_record(void);
 
 /* The same for a SQLite that is linked into a program or a module. The table of routines that it
