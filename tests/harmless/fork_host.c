@@ -7,8 +7,8 @@
  *        PROGRAM inside [LIBRARY]         a process for each call of dl_iterate_phdr() that the query makes,
  * which forks while the call is under way
  *
- * Prints how many processes there were, and each child that hung. The statements of process N are named
- * first_N and child_N.
+ * Prints how many processes there were, and each child that hung or had no file. The statements of process N
+ * are named first_N and child_N.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -78,6 +78,22 @@ static void load(sqlite3 *db)
 		fail(error);
 }
 
+/* The exit status of a child without a file: its parent's flusher did not close its own within the second for
+ * which fork() waits. */
+#define WITHOUT_FILE 9
+
+/* Reading stores everything first. */
+static void store_all(sqlite3 *db)
+{
+	char *error = NULL;
+
+	if (sqlite3_exec(db, "SELECT count(*) FROM query_log", NULL, NULL, &error) == SQLITE_OK)
+		return;
+	if (strstr(error, "while its parent's trace file was in use"))
+		_exit(WITHOUT_FILE);
+	fail(error);
+}
+
 /* --- the calls of dl_iterate_phdr() of a first query ------------------------------------------------- */
 
 static int (*real_iterate)(int (*see)(struct dl_phdr_info *, size_t, void *), void *context);
@@ -121,7 +137,7 @@ __attribute__((visibility("default"))) int dl_iterate_phdr(int (*see)(struct dl_
 
 /* --- one process ------------------------------------------------------------------------------------- */
 
-static atomic_bool has_begun;
+static atomic_bool has_begun, has_ended;
 static long first_us;
 
 static char first_sql[64], child_sql[64];
@@ -137,6 +153,7 @@ static void *first_query(void *db)
 	is_first = false;
 	first_us = (long)(now_us() - before);
 	run(db, first_sql);
+	atomic_store(&has_ended, true);
 	return NULL;
 }
 
@@ -146,23 +163,23 @@ static void be_child(sqlite3 *db)
 	for (int i = 0; i < CHILD_QUERIES; i++)
 		run(db, child_sql);
 	if (library)
-		run(db, "SELECT count(*) FROM query_log"); /* stores everything first */
+		store_all(db);
 	exit(0);
 }
 
-/* Returns whether the child succeeded. */
-static bool wait_for(pid_t child)
+/* Returns the child's exit status, or -1. */
+static int wait_for(pid_t child)
 {
 	int status = -1;
 
 	for (int ms = 0; ms < HANG_MS; ms += 5) {
 		if (waitpid(child, &status, WNOHANG) == child)
-			return status == 0;
+			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 		nap_ms(5);
 	}
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);
-	return false;
+	return -1;
 }
 
 struct process {
@@ -175,7 +192,7 @@ struct process {
 struct found {
 	long first_us;
 	int calls;
-	bool has_forked_inside;
+	bool has_forked_inside, is_child_without_file;
 };
 
 static int see_until_forked(struct dl_phdr_info *info, size_t size, void *context)
@@ -201,6 +218,7 @@ static void be_process(const struct process *process, int to)
 	sqlite3 *first, *second;
 	int64_t begin;
 	pid_t child;
+	int status;
 
 	/* The other thread may hold SQLite's mutex for memory statistics at the fork. In the child the
 	 * mutex would stay locked forever, with or without queryprof. So the statistics are off. */
@@ -221,18 +239,22 @@ static void be_process(const struct process *process, int to)
 	begin = now_us();
 	while (held_call == NO_CALL && now_us() - begin < process->delay_us)
 		;
-	for (int ms = 0; held_call != NO_CALL && !atomic_load(&is_inside) && ms < 2000; ms++)
+	while (held_call != NO_CALL && !atomic_load(&is_inside) && !atomic_load(&has_ended))
 		nap_ms(1);
 	found.has_forked_inside = atomic_load(&is_inside);
 	child = fork();
 	if (!child)
 		be_child(second);
 	atomic_store(&has_forked, true);
-	if (!wait_for(child))
+	status = wait_for(child);
+	if (status && status != WITHOUT_FILE)
 		fail("the child hung, or failed");
+	found.is_child_without_file = status == WITHOUT_FILE;
 	pthread_join(thread, NULL);
 	if (held_call == BESIDE)
 		first_query(first);
+	if (library)
+		store_all(first); /* exit() has only two seconds for that */
 	found.first_us = first_us;
 	found.calls = calls;
 	if (write(to, &found, sizeof(found)) != sizeof(found))
@@ -271,6 +293,8 @@ static struct found run_process(const char *program, const struct process *proce
 	if (status)
 		printf("process %d, %ld us, call %d: status %d\n", process->number, process->delay_us,
 		       process->held_call, status);
+	if (found.is_child_without_file)
+		printf("process %d: the child had no file\n", process->number);
 	return found;
 }
 

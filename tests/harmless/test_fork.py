@@ -5,6 +5,8 @@ child are counted. QUERYPROF_TEST_ROUNDS is the number of processes of each host
 
 usage: test_fork.py QUERYPROF LIBRARY FORK_HOST"""
 
+import re
+
 from hosts import *
 
 HOST = os.path.abspath(sys.argv.pop(1))
@@ -51,7 +53,12 @@ def be_process(n):
     if not child:
         run(dbs[1], "SELECT 7 AS child_%d" % n, 5)
         if library:
-            dbs[1].execute("SELECT count(*) FROM query_log").fetchall()
+            try:
+                dbs[1].execute("SELECT count(*) FROM query_log").fetchall()
+            except sqlite3.Error as error:
+                if "while its parent's trace file was in use" not in str(error):
+                    raise
+                print("process %d: the child had no file" % n, flush=True)
         os._exit(0)
     wait_for(child)
     thread.join()
@@ -70,22 +77,30 @@ print("%s processes" % sys.argv[1])
 """
 
 
+# A child has no file if its parent's flusher does not close its own within the second for which fork() waits, as on a
+# slow disk. Its queries are lost.
+WITHOUT_FILE = r"process (\d+): the child had no file\n"
+
+
 class Fork(Hosts):
     def expect_all(self, done, processes):
-        self.assertEqual((done.status, done.out), (0, "%d processes\n" % processes), done)
+        without = set(map(int, re.findall(WITHOUT_FILE, done.out)))
+        self.assertEqual((done.status, re.sub(WITHOUT_FILE, "", done.out)), (0, "%d processes\n" % processes), done)
+        self.assertLess(len(without), processes, done)
         for name, calls in (("first", 2), ("child", 5)):
             found = dict(done.rows("SELECT CAST(substr(query, instr(query, '%s_') + 6) AS INTEGER), sum(calls)"
                                    " FROM statement_stats WHERE query LIKE '%%%s\\_%%' ESCAPE '\\' GROUP BY 1"
                                    % (name, name)))
-            self.assertEqual(found, {n: calls for n in range(processes)}, (name, done))
+            self.assertEqual(found, {n: calls for n in range(processes) if name == "first" or n not in without},
+                             (name, done))
 
     def test_inside(self):
         """The process forks inside each call of dl_iterate_phdr() that the first query makes."""
         for way in ("alone", "loaded", "recorded"):
             with self.subTest(way):
                 done = self.run_host(way, HOST, "inside")
-                self.assertRegex(done.out, r"^\d+ processes\n$", done)
-                processes = int(done.out.split()[0])
+                self.assertRegex(done.out, r"^(%s)*\d+ processes\n$" % WITHOUT_FILE, done)
+                processes = int(done.out.split()[-2])
                 if way == "alone":
                     self.assertEqual(processes, 1, "the host itself calls it")
                 else:
@@ -97,7 +112,8 @@ class Fork(Hosts):
         its lock."""
         for way in ("loaded", "recorded"):
             with self.subTest(way):
-                self.expect_all(self.run_host(way, HOST, "beside"), 1)
+                self.expect_all(self.until(lambda: self.run_host(way, HOST, "beside"),
+                                           lambda done: not re.search(WITHOUT_FILE, done.out)), 1)
 
     def test_random(self):
         for way in ("loaded", "recorded"):
