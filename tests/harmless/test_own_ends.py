@@ -5,6 +5,7 @@ program, also in a forked child.
 
     test_own_ends.py LIBRARY"""
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -43,11 +44,14 @@ TRIES = 10  # a process waits 1 s for its flusher, and a busy machine sometimes 
 
 class OwnEnds(unittest.TestCase):
     def stored(self, end):
-        """Returns the number of logged runs, of their threads, and of counted runs."""
+        """Returns the number of logged runs, of their threads, and of counted runs; None if the process did not even make its
+        file."""
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "app.trace")
             subprocess.run(["/usr/bin/python3", "-c", PROGRAM, trace, end], check=True, timeout=300)
-            with sqlite3.connect(trace) as db:
+            with contextlib.closing(sqlite3.connect(trace)) as db:
+                if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'query_log'").fetchone():
+                    return None
                 runs = db.execute("SELECT count(*), count(DISTINCT thread_id) FROM query_log"
                                   " WHERE type = 'QueryFinish' AND query LIKE 'WITH RECURSIVE%'").fetchone()
                 return *runs, *db.execute("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'WITH RECURSIVE%'").fetchone()
