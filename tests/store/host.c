@@ -242,7 +242,7 @@ static int close_without_pause(const char *mine)
  * reason. */
 static int store_without_table(const char *mine)
 {
-	struct store_config elsewhere = { .path = "/tmp/elsewhere.db" };
+	struct store_config elsewhere = { .path = strdup(in_folder("elsewhere.db")) };
 	struct stat status;
 	char *error;
 	int code;
