@@ -149,6 +149,18 @@ static void in_threads(void)
 	}
 }
 
+/* A joined thread stays in /proc for a moment. */
+static struct state look_without_joined(int most_threads)
+{
+	struct state state = look();
+
+	for (int wait = 0; state.os_threads > most_threads && wait < 1000; wait++) {
+		usleep(10000);
+		state = look();
+	}
+	return state;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -161,6 +173,7 @@ int main(int argc, char **argv)
 		{ "8 threads, 4 times", in_threads, THREADS * PER_THREAD * THREAD_ROUNDS },
 	};
 	struct state before;
+	const int alone = entries("/proc/self/task");
 	char *error = NULL;
 	sqlite3 *db;
 	int bad = 0;
@@ -183,17 +196,14 @@ int main(int argc, char **argv)
 	at_once();
 	while (metric("store_flushes") == 0)
 		usleep(10000);
-	before = look();
+	before = look_without_joined(alone + 1); /* the flusher stays */
 	show("before", &before);
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		struct state after;
 		long grown;
 
 		ways[i].run();
-		/* A joined thread stays in /proc for a moment. */
-		for (int wait = 0; after = look(), after.os_threads > before.os_threads && wait < 1000;
-		     wait++)
-			usleep(10000);
+		after = look_without_joined(before.os_threads);
 		show(ways[i].name, &after);
 		/* Memory grows by new stacks, and by pages of the trace file, which grows over time on a
 		 * busy machine. A leak for each of 10,000 connections would be larger. */
