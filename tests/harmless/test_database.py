@@ -89,7 +89,8 @@ class Database(unittest.TestCase):
 
     def test_recorded(self):
         self.assertEqual(self.observe(prefix=(QUERYPROF, "record", "--quiet", "--no-symbols", "-o", "%FOLDER%/trace", "--cpu", "1ms",
-                                              "--real", "1ms", "--")), self.plain)
+                                              "--real", "1ms", "--setting", "query_profiler_max_overhead_percent=0",
+                                              "--")), self.plain)
 
     def test_loaded_into_every_connection(self):
         self.expect(self.observe(LIBRARY, "all"), FUNCTIONS)
