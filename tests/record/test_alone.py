@@ -149,8 +149,10 @@ class Alone(Recording):
 
     def test_stopped_command(self):
         """The program does not wait. The runs in its ring are stored later."""
-        process = subprocess.Popen(self.arguments(PYTHON, "-c", "import os; os.kill(os.getppid(), 19)\n" + MANY, "500",
-                                                  options=EVERY_RUN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stop = ("import os\nos.kill(os.getppid(), 19)\nstate = ''\nwhile state != 'T':\n"
+                "    with open('/proc/%d/stat' % os.getppid()) as file: state = file.read().rpartition(')')[2].split()[0]\n")
+        process = subprocess.Popen(self.arguments(PYTHON, "-c", stop + MANY, "500", options=EVERY_RUN),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(read_line(process.stdout, "the program's end"), "ended\n")
         self.assertEqual(state(process.pid), "T")
         os.kill(process.pid, signal.SIGCONT)
