@@ -37,7 +37,9 @@ class Connections(Recording):
         self.assertEqual({row[1] for row in rows}, {os.path.realpath(self.path)})
         for row in rows:
             self.assertTrue(0 < row[2] < 200000, row)
-            self.assertEqual(row[3], os.path.getsize(self.path))
+            self.assertLessEqual(row[3], os.path.getsize(self.path))
+        # On a slow disk there is a row from before the table is filled.
+        self.assertEqual({row[3] for row in rows[-2:]}, {os.path.getsize(self.path)})
         for counts in zip(*rows):
             if isinstance(counts[0], int) and None not in counts[3:]:
                 self.assertEqual(list(counts[1:]), sorted(counts[1:]))
