@@ -52,7 +52,9 @@ class Old(Recording):
     def test_failure(self):
         done = self.record(SHELL, ":memory:", "SELECT nothing", options=("--cpu", "1ms"))
         self.assertIn("no such column: nothing", done.stderr)
-        self.assertEqual(self.rows("SELECT exception FROM query_log"), [("no such column: nothing",)], self.seen)
+        # On a busy machine the end of the connection has a row, too.
+        self.assertEqual(self.rows("SELECT exception FROM query_log WHERE query <> 'sqlite3_close()'"),
+                         [("no such column: nothing",)], self.seen)
 
     def test_loaded(self):
         done = subprocess.run([SHELL, ":memory:", "-cmd", ".load " + LIBRARY,
