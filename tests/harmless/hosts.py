@@ -36,7 +36,7 @@ class Done:
         return "status %d\n%s%s" % (self.status, self.out, self.err)
 
     def rows(self, sql):
-        db = sqlite3.connect(self.trace)
+        db = sqlite3.connect(self.trace, timeout=60)  # on a slow disk the last checkpoint takes long
         try:
             return db.execute(sql).fetchall()
         finally:

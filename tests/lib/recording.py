@@ -123,7 +123,7 @@ class Recording(unittest.TestCase):
         return done
 
     def rows(self, sql, *values):
-        db = sqlite3.connect(self.trace)
+        db = sqlite3.connect(self.trace, timeout=60)  # on a slow disk the last checkpoint takes long
         try:
             return db.execute(sql, values).fetchall()
         finally:
