@@ -135,9 +135,14 @@ class Parts(Recording):
             self.assertIn("%d runs, %s each" % (runs, "%.1f us" % (1e3 * ms / runs) if ms / runs < 0.1 else "%.1f ms" % (ms / runs)), plan)
 
     def test_change_and_back(self):
-        self.program(THERE_AND_BACK)
-        self.assertEqual([calls for calls, _ in self.counted("SELECT count%")], [5, 6, 30], self.seen)
-        rows = json.loads(self.command("queries", self.trace, "--regressed", "--format", "json"))
+        for _ in range(10):
+            if os.path.exists(self.trace):
+                os.unlink(self.trace)
+            self.program(THERE_AND_BACK)
+            self.assertEqual([calls for calls, _ in self.counted("SELECT count%")], [5, 6, 30], self.seen)
+            rows = json.loads(self.command("queries", self.trace, "--regressed", "--format", "json"))
+            if rows:  # on a busy machine the runs with the slower plan may have been faster, because they had a processor
+                break
         self.assertTrue(rows, self.seen)
         for row in rows:
             self.assertIn((row["runs_before"], row["runs_after"]), ((5, 6), (6, 30)), self.seen)
