@@ -39,7 +39,8 @@ class Killed(Recording):
         print("QUERYPROF_TEST_SEED=%d" % SEED)
 
     def start(self, threads, *way, interval_ms, options=EVERY_QUERY):
-        options = (*options, "--setting", "trace_log_flush_interval_ms=%d" % interval_ms)
+        # Each query is a statement of its own. Above the limit, the least used ones would be counted together.
+        options = (*options, "--setting", "trace_log_flush_interval_ms=%d" % interval_ms, "--setting", "log_statements_max=20000")
         return subprocess.Popen(self.arguments(KILLED, LIBRARY, self.ledger, str(threads), *way, options=options),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
