@@ -193,8 +193,10 @@ class Killed(recording.Recording):
                                   stdout=subprocess.PIPE, text=True) as command:
                 os.kill(int(recording.read_line(command.stdout, "the program's number")), signal.SIGKILL)
             with self.subTest(what):
+                # On a busy machine an earlier run may have waited for a processor.
                 self.assertEqual(self.rows("SELECT DISTINCT query, type, wait_cause FROM trace_log LEFT JOIN query_log"
-                                           " USING (query_id) WHERE wait_ns > 50000000"), [(text, "QueryStart", "mutex")])
+                                           " USING (query_id) WHERE wait_ns > 50000000 AND type IS NOT 'QueryFinish'"),
+                                 [(text, "QueryStart", "mutex")])
             os.unlink(self.trace)
 
     @staticmethod
