@@ -26,7 +26,7 @@ PLANS = """
 import sqlite3
 db = sqlite3.connect(':memory:')
 db.execute('CREATE TABLE t(a)')
-db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) INSERT INTO t SELECT i FROM n')
+db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200000) INSERT INTO t SELECT i FROM n')
 if len(sys.argv) > 1:
     db.execute('SELECT max(a + 1) FROM t').fetchall()
 """.replace("import sqlite3", "import sqlite3, sys")
