@@ -7,7 +7,9 @@
 -- were sampled. percent: of the sum over all labels, of CPU time if there is any.
 WITH texts_of AS MATERIALIZED (SELECT labels, value FROM label_values WHERE key = :key),
 sums AS MATERIALIZED (
-	SELECT comment, labels, trace_type, sum(samples) AS samples, sum(value) AS value FROM temp.selected_sums GROUP BY 1, 2, 3),
+	SELECT comment, labels, trace_type, sum(samples) AS samples, sum(value) AS value FROM temp.selected_sums
+	WHERE trace_type <> 'MemoryLive' -- these samples are counted as MemorySample
+	GROUP BY 1, 2, 3),
 texts AS MATERIALIZED (
 	SELECT DISTINCT comment, s.labels AS labels, c.value AS of_comment, o.value AS own
 	FROM sums AS s LEFT JOIN texts_of AS c ON c.labels = comment LEFT JOIN texts_of AS o ON o.labels = s.labels),

@@ -6,7 +6,7 @@ came AS (SELECT id, process FROM threads WHERE process > :before),
 used AS (SELECT process, finished, finished OR statement AS is_shown FROM queries WHERE process > :before AND id > 0)
 SELECT
 	(SELECT count(*) FROM samples WHERE series IN (
-		SELECT id FROM series WHERE thread IN (SELECT id FROM came))) AS samples,
+		SELECT id FROM series WHERE thread IN (SELECT id FROM came) AND trace_type <> 'MemoryFree')) AS samples,
 	(SELECT count(*) FROM used WHERE is_shown) AS queries,
 	-- Including processes of which only the runs were counted.
 	(SELECT count(*) FROM (

@@ -125,6 +125,11 @@ class Memory(Recording):
             for statement in first, second:
                 self.assertLessEqual(0, values.get(statement, 0) - sums.get(statement, 0), types)
                 self.assertLess(values.get(statement, 0) - sums.get(statement, 0), 3 * STEP, types)
+        # A block that lives, or was freed, has one sample.
+        samples = self.rows("SELECT count(*) FROM trace_log WHERE trace_type <> 'MemorySample' OR size > 0")[0][0]
+        self.assertIn(": %d samples, " % samples, self.seen)
+        by_label = json.loads(self.tool("queries", "--by", "label:route", "--format", "json"))
+        self.assertEqual([line["samples"] for line in by_label], [samples])
         profile = Profile(self.tool("export", "--type", "memory", "--format", "pprof", "-o", "-", text=False))
         self.assertEqual(profile.types, [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes")])
         large = [(labels["statement"], values) for _, values, labels in profile.samples if "statement" in labels and max(values) >= MIB]
