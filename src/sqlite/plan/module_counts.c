@@ -317,7 +317,10 @@ static struct module_loop *find_loop_again(const struct calling *calling, const 
 {
 	const struct call_slot *slot = calling->rows.slot;
 
-	return slot && call_slot_number(slot) == calling->rows.call ? find_loop(slot->run, cursor) : NULL;
+	if (!slot || call_slot_number(slot) != calling->rows.call || !slot->run || !slot->run->stmt ||
+	    !runs_is_own(slot->run, calling->rows.call))
+		return NULL;
+	return find_loop(slot->run, cursor);
 }
 
 static __attribute__((noinline)) void begin_slowly(struct calling *calling, const sqlite3_vtab_cursor *cursor,
