@@ -46,10 +46,11 @@ static void interrupt(int signal)
 
 /* The authorizer has seen the statement, and no one else can change the copy's schema. Without the
  * authorizer, the plan can be read. */
-static bool run_until(const struct way *way, struct connection *connection, int64_t end_ns)
+static bool run_for(const struct way *way, struct connection *connection, int64_t ns)
 {
 	sqlite3_stmt *statement = way_prepare(way, connection);
 	bool fine = statement != NULL;
+	int64_t end_ns;
 
 	sqlite3_finalize(statement);
 	sqlite3_set_authorizer(connection->db, NULL, NULL);
@@ -57,9 +58,10 @@ static bool run_until(const struct way *way, struct connection *connection, int6
 	statement = fine ? way_prepare(way, connection) : NULL;
 	fine = statement != NULL;
 	running = connection->db;
+	end_ns = connection_clock_ns() + ns;
 	while (fine && running && connection_clock_ns() < end_ns) {
-		double ns;
-		const int code = connection_time(connection, statement, end_ns, &ns, NULL);
+		double run_ns;
+		const int code = connection_time(connection, statement, end_ns, &run_ns, NULL);
 
 		fine = code == SQLITE_DONE || code == SQLITE_INTERRUPT;
 	}
@@ -86,7 +88,7 @@ int node_times_run(int argc, char **argv)
 	alarm((unsigned)(2 * ns / 1000000000 + 2)); /* a run may still begin at the end */
 	if (!way_open(&way, &connection, argv[0], argv[0]))
 		return COMMAND_FAILED;
-	if (run_until(&way, &connection, connection_clock_ns() + ns))
+	if (run_for(&way, &connection, ns))
 		result = COMMAND_FINE;
 	else
 		complain("analyze: %s", connection.error);
