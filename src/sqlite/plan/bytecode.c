@@ -556,6 +556,8 @@ void bytecode_read_due(struct calling *calling, const void *subject, const void 
  * first. */
 #define EARLY_SHARE 100
 #define EARLY_ALLOWANCE_NS 5000000
+/* The part before the reading takes some 10 us. A thread that loses its processor there spends nothing. */
+#define EARLY_LOOK_MAX_NS 100000
 /* Plans read there, and those of bytecode that differs only in literals. */
 #define EARLY_MAX 4000
 #define EARLY_MAX_ALIKE 4
@@ -702,6 +704,8 @@ void bytecode_prepared(const struct session *session, const sqlite3_stmt *stmt, 
 		return;
 	is_new = is_early(&of);
 	spent = fast_clock_ns(clock) - began;
+	if (spent > EARLY_LOOK_MAX_NS)
+		spent = EARLY_LOOK_MAX_NS;
 	if (is_new)
 		spent += read_early(&of);
 	/* With answers of modules, only another preparation gives another chance. */
