@@ -40,7 +40,8 @@ class Missing(unittest.TestCase):
         self.trace = os.path.join(self.folder.name, "trace")
 
     def record(self, *command):
-        return subprocess.run([COMMAND, "record", "-o", self.trace, "--cpu", "1ms", "--", *command], check=True,
+        return subprocess.run([COMMAND, "record", "-o", self.trace, "--cpu", "1ms", "--setting",
+                               "query_profiler_max_overhead_percent=0", "--", *command], check=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
 
     def show(self, *arguments):

@@ -92,6 +92,9 @@ TRIGGERS = [
 LONG_SCAN = "Select count(*) FROM t WHERE " + " OR ".join(f"b LIKE '%x{i}%'" for i in range(10))
 
 
+# On a busy machine the budget would leave a statement only four samples, or by chance none.
+WITHOUT_BUDGET = "--setting", "query_profiler_max_overhead_percent=0"
+
 CALL_NS = 600_000  # of CPU time
 ENOUGH = 150  # calls: enough ticks for each statement's samples
 calls_left = 0
@@ -175,7 +178,6 @@ class Plans(unittest.TestCase):
         self.db.load_extension(LIBRARY)
         self.set("trace_log_path", os.path.join(self.folder.name, "app.trace"))
         self.set("query_profiler_cpu_time_period_ns", 1000000)
-        # On a busy machine the budget would leave a statement only four samples, or by chance none.
         self.set("query_profiler_max_overhead_percent", 0)
         self.addCleanup(self.set, "trace_log_path", "")
 
@@ -428,8 +430,8 @@ class Plans(unittest.TestCase):
     def test_marked_scan(self):
         trace = os.path.join(self.folder.name, "marked.trace")
         sql = "CREATE TABLE t(a, b); INSERT INTO t SELECT value, hex(value) FROM generate_series(1, 300000); " + LONG_SCAN
-        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", *WITHOUT_BUDGET, "--", "sqlite3", ":memory:", sql],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.assertRegex(self.command("plan", trace, "LIKE"),
                          "the whole table, compares in expressions: b, 300000 rows visited and 1 returned a run\n")
 
@@ -440,7 +442,7 @@ class Plans(unittest.TestCase):
         rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i, hex(i) FROM n;"
         statements = [f"SELECT max(a) FROM o; SELECT count(*) FROM o; SELECT count(*) FROM o WHERE b = 'x{i}';"
                       "SELECT sum(length(p.b)) FROM o CROSS JOIN p ON p.a = o.a;" for i in range(30)]
-        subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:",
+        subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", *WITHOUT_BUDGET, "--", "sqlite3", ":memory:",
                         "CREATE TABLE o(a, b); INSERT INTO o " + rows + "CREATE TABLE p(a INTEGER PRIMARY KEY, b); INSERT INTO p " +
                         rows + "".join(statements)], check=True, stdout=subprocess.DEVNULL)
         self.assertRegex(self.command("plan", trace, "max(a)"), r"SEARCH o .*  the whole table, 300000 rows visited and 1 returned a run")
@@ -456,7 +458,7 @@ class Plans(unittest.TestCase):
         trace = os.path.join(self.folder.name, "quiet.trace")
         sql = ["CREATE TABLE t AS SELECT value AS a, hex(value) AS b FROM generate_series(1, 300000)", "CREATE INDEX tb ON t(b)",
                "/* a */ -- b\n" + LONG_SCAN, "DROP TABLE t"]
-        logged = subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:",
+        logged = subprocess.run([COMMAND, "record", "--quiet", "-o", trace, "--cpu", "1ms", *WITHOUT_BUDGET, "--", "sqlite3", ":memory:",
                                  ".log stdout", *sql], check=True, capture_output=True, text=True).stdout
         self.assertRegex(logged, r"^\d+\n$")
         self.assertIn("SCAN t", self.command("plan", trace))
@@ -731,9 +733,9 @@ class Plans(unittest.TestCase):
 
     def test_command(self):
         trace = os.path.join(self.folder.name, "recorded.trace")
-        sql = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 400000) SELECT max(x) FROM r ORDER BY 1"
-        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", "--", "sqlite3", ":memory:", sql], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        sql = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 2000000) SELECT max(x) FROM r ORDER BY 1"
+        subprocess.run([COMMAND, "record", "-o", trace, "--cpu", "1ms", *WITHOUT_BUDGET, "--", "sqlite3", ":memory:", sql],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         tree = subprocess.run([COMMAND, "plan", trace, "RECURSIVE", "--opcodes"], check=True, capture_output=True,
                               text=True).stdout
         for word in ("QUERY PLAN", "└─ ", "RECURSIVE STEP", "SCAN r", "ResultRow"):
