@@ -11,13 +11,23 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from recording import *
 
 # Each program spends CPU time in format_row() between rows, and sleeps and spends more in make_report() in a transaction. The
-# lines that do it end with a comment that names them.
+# lines that do it end with a comment that names them. burn() makes a number of turns, which is measured before, and reads the
+# wall clock in each. If it ran until a time of the wall clock, it might use no CPU time on a busy machine. A thread that reads
+# its CPU clock all the time tends to lose its processor right before a tick, which then hits another thread (lib/spin.h).
 PYTHON_PROGRAM = """
 import sqlite3, sys, time, threading
 def burn(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:  # LINE burn
-        pass
+    for _ in range(int(seconds * rate)): time.monotonic()  # LINE burn
+def measure():
+    global rate
+    rate, took = 1e5, 0
+    while took < 0.05:
+        rate *= 2
+        start = time.thread_time()
+        burn(1)
+        took = time.thread_time() - start
+    rate /= took
+measure()
 def format_row(row):
     burn(0.02)  # LINE row
 def make_report():
@@ -41,9 +51,20 @@ for thread in threads:
 """
 PHP_PROGRAM = """<?php
 function burn($seconds) {
-    $end = hrtime(true) + $seconds * 1e9;
-    while (hrtime(true) < $end);  // LINE burn
+    $turns = $seconds * $GLOBALS['rate'];
+    for ($i = 0; $i < $turns; $i++) hrtime(true);  // LINE burn
 }
+function cpu_seconds() {
+    $used = getrusage();
+    return $used['ru_utime.tv_sec'] + $used['ru_stime.tv_sec'] + ($used['ru_utime.tv_usec'] + $used['ru_stime.tv_usec']) / 1e6;
+}
+for ($rate = 1e5, $took = 0; $took < 0.05;) {
+    $rate *= 2;
+    $start = cpu_seconds();
+    burn(1);
+    $took = cpu_seconds() - $start;
+}
+$rate /= $took;
 function format_row($row) {
     burn(0.02);  // LINE row
 }
@@ -64,11 +85,18 @@ $db->exec('COMMIT');
 """
 PERL_PROGRAM = """
 use DBI;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(time sleep clock);
 sub burn {
-    my $end = time + $_[0];
-    while (time < $end) { $n++ }  # LINE burn
+    my $turns = $_[0] * $rate;
+    while ($turns-- > 0) { $now = time }  # LINE burn
 }
+for ($rate = 1e5, $took = 0; $took < 0.05;) {
+    $rate *= 2;
+    my $start = clock();
+    burn(1);
+    $took = clock() - $start;
+}
+$rate /= $took;
 sub format_row {
     burn(0.02);  # LINE row
     return 1;
@@ -91,10 +119,18 @@ $db->do('COMMIT');
 RUBY_PROGRAM = """
 require 'sqlite3'
 def burn(seconds)
-  finish = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-  while Process.clock_gettime(Process::CLOCK_MONOTONIC) < finish  # LINE burn
+  turns = seconds * $rate
+  while (turns -= 1) > 0 && Process.clock_gettime(Process::CLOCK_MONOTONIC)  # LINE burn
   end
 end
+$rate, took = 1e5, 0
+while took < 0.05
+  $rate *= 2
+  start = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+  burn(1)
+  took = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - start
+end
+$rate /= took
 def format_row(row)
   burn(0.02)  # LINE row
 end
@@ -117,7 +153,8 @@ class Lines(Recording):
 
     def run_program(self, command, program, suffix, *arguments):
         self.path = self.file("program" + suffix, program)
-        done = self.record(*command, self.path, os.path.join(self.folder, "app.db"), *arguments, options=("--cpu", "1ms"))
+        done = self.record(*command, self.path, os.path.join(self.folder, "app.db"), *arguments,
+                           options=("--cpu", "1ms", "--setting", "query_profiler_max_overhead_percent=0"))
         self.assertEqual(done.returncode, 0, self.seen)
         self.lines = {line.rpartition(" LINE ")[2]: number
                       for number, line in enumerate(program.splitlines(), 1) if " LINE " in line}
