@@ -23,7 +23,7 @@ extern "C" {
 #include "pool.h"
 
 #define QUERIES 6
-#define STEPS 40
+#define STEPS 150
 
 struct fire_and_forget {
 	struct promise_type {

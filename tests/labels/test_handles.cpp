@@ -140,7 +140,7 @@ static void body()
 	coroutine *self = here();
 
 	for (int i = 0; i < 20; i++) {
-		burn(6000000);
+		burn(15000000);
 		yield();
 	}
 	self->ended = true;
@@ -228,9 +228,9 @@ static void test_edges(void **)
 	assert_null(none);
 	qp_query_handle *before = qp_query_enter(inner);
 	assert_ptr_equal(before, outer);
-	burn(30000000);
+	burn(300000000);
 	qp_query_leave(before);
-	burn(30000000);
+	burn(300000000);
 	qp_context context = qp_context_get();
 	qp_query_leave(none);
 	assert_int_equal(qp_query_finish(inner, 0, NULL), QP_OK);

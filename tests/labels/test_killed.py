@@ -32,7 +32,7 @@ def enter(text):
 
 def query(comment):
     db = sqlite3.connect(":memory:")
-    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) SELECT count(*) FROM n"
+    db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000) SELECT count(*) FROM n"
                " /*route='%s'*/" % comment).fetchall()
     return db
 
@@ -58,7 +58,8 @@ class Killed(unittest.TestCase):
             # Nothing is stored before the processes end, so all data comes from the memory that
             # they leave.
             done = subprocess.run([QUERYPROF, "record", "-o", trace, "--no-symbols", "--cpu", "1ms", "--setting",
-                                   "trace_log_flush_interval_ms=3600000", "--", "/usr/bin/python3", "-c", PROGRAM, LIBRARY],
+                                   "trace_log_flush_interval_ms=3600000", "--setting", "query_profiler_max_overhead_percent=0", "--",
+                                   "/usr/bin/python3", "-c", PROGRAM, LIBRARY],
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, -signal.SIGKILL, done.stdout + done.stderr)
             with sqlite3.connect(trace) as db:
