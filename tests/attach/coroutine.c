@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program whose only thread computes on a separate stack with no mapping around it, until it is killed. */
+/*
+ * A program whose only thread prints a line, and then computes on a separate stack with no mapping around
+ * it, until it is killed.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 static void compute(void)
 {
+	if (write(1, "ready\n", 6) != 6)
+		exit(1);
 	for (volatile unsigned long i = 0;; i++)
 		;
 }

@@ -15,7 +15,7 @@ from recording import *
 
 ALLOCATES, WAITS, STATIC, COROUTINE, METHODS = (os.path.abspath(sys.argv.pop(1)) for _ in range(5))
 TIMES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 0
-SEED = random.randrange(1 << 32)
+SEED = int(os.environ.get("QUERYPROF_TEST_SEED", "47"))
 
 # Prints at the end whether all results were right.
 QUERIES = """
@@ -88,16 +88,15 @@ if os.waitpid(child, 0)[1] != 7 << 8:
 print("wrong" if wrong else "right")
 """
 
-# Forks a child, which starts a program. Starts another program when the file STOP.start appears. Prints the process ids of the
-# three; all run queries until the end.
+# Forks a child, which starts a program. Starts another program when the file STOP.start appears. The process ids of the three
+# are printed, those of the programs by themselves, because nothing can attach to a program that is being loaded. All run
+# queries until the end.
 TREE = """
 import os, sqlite3, subprocess, sys, time
 stop, starts = sys.argv[1], len(sys.argv) > 3
 wrong = []
 def start(*more):
-    program = subprocess.Popen([sys.executable, "-c", sys.argv[2], stop, sys.argv[2], *more])
-    print(program.pid, flush=True)
-    return program
+    return subprocess.Popen([sys.executable, "-c", sys.argv[2], stop, sys.argv[2], *more])
 def query(until):
     db = sqlite3.connect(":memory:")
     while not os.path.exists(until):
@@ -108,6 +107,8 @@ if child:
     print(child, flush=True)
     query(stop + ".start")
 program = start() if starts else None
+if not starts:
+    print(os.getpid(), flush=True)
 query(stop)
 if program and program.wait() or wrong:
     os._exit(1)
@@ -138,6 +139,12 @@ class Hosts(Recording):
         host = self.start(PYTHON, "-c", program, self.stop, str(threads))
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         return host
+
+    @staticmethod
+    def cpu_seconds(process):
+        with open("/proc/%d/stat" % process, encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def timers(self, process):
         with open("/proc/%d/timers" % process, encoding="ascii") as file:
@@ -266,6 +273,8 @@ class Attach(Hosts):
         """attach prints the statement that was already running."""
         host = self.start(PYTHON, "-c", ENDLESS)
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
+        before = self.cpu_seconds(host.pid)
+        wait_until(lambda: self.cpu_seconds(host.pid) > before + 0.2, "the statement")
         command = self.begin(host)
         said = self.interrupt(command)
         self.assertIn("thread %d executed this statement already; it is recorded from its next call on: %s\n" % (host.pid, ENDLESS_TEXT), said)
@@ -352,7 +361,9 @@ class Attach(Hosts):
         self.refused("abc", "abc; expected a process id", 2)
         self.refused(4194303, "there is no process 4194303")
         self.refused(self.start(STATIC), "it is a static program")
-        self.refused(self.start(COROUTINE), "its threads are on stacks of coroutines or signal handlers")
+        coroutine = self.start(COROUTINE)
+        self.assertEqual(read_line(coroutine.stdout, "the coroutine"), "ready\n")
+        self.refused(coroutine, "its threads are on stacks of coroutines or signal handlers")
         stopped = self.start("sleep", "100")
         stopped.send_signal(signal.SIGSTOP)
         wait_until(lambda: state(stopped.pid) == "T", "the stop")
