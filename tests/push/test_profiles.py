@@ -31,10 +31,10 @@ from test_otlp import fields, packed  # noqa: E402
 PROTO = os.environ.get("QUERYPROF_TEST_OTLP_PROTO")
 LINK = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 LINK_OF_THREAD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-# Two runs, one of them in a trace.
+# Two runs of a third of a second, so that each has samples, one of them in a trace.
 PROGRAM = """import ctypes, sqlite3, sys
 database, library = sqlite3.connect(":memory:"), ctypes.CDLL(sys.argv[1])
-run = lambda: database.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 500000)"
+run = lambda: database.execute("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 2000000)"
                                " SELECT sum(x) FROM c").fetchall()
 run()
 assert library.qp_trace_begin(None) == 0
@@ -250,7 +250,8 @@ class Otlp(Case):
 
     @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
     def test_links_of_a_program(self):
-        done = case.run("record", "-o", self.path, "--cpu", "1ms", "--", "/usr/bin/python3", "-c", PROGRAM,
+        done = case.run("record", "-o", self.path, "--cpu", "1ms", "--setting", "query_profiler_max_overhead_percent=0", "--",
+                        "/usr/bin/python3", "-c", PROGRAM,
                         os.path.join(os.path.dirname(COMMAND), "libqueryprof.so.0"))
         self.assertEqual(done.returncode, 0, done.stderr)
         file, server = sqlite3.connect(self.path), self.server()
