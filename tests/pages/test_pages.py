@@ -133,10 +133,13 @@ class Pages(Recording):
         self.assertIn("no page that matches the options", self.pages("--table", "nothing"))
 
     def test_walk(self):
-        rows = {row["btree"]: row for row in self.json("--by", "btree", "--walk", self.path)}
         sizes = dict(self.db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
-        for name in "asset", "i_name", "i_created", "i_amount":
-            self.assertEqual(rows[name]["size_mb"], round(sizes[name] / 1e6, 3), name)
+        wanted = {name: round(sizes[name] / 1e6, 3) for name in ("asset", "i_name", "i_created", "i_amount")}
+        for _ in range(10):  # a walk ends after a second, and a busy machine may stop it for that long
+            rows = {row["btree"]: row["size_mb"] for row in self.json("--by", "btree", "--walk", self.path)}
+            if wanted.items() <= rows.items():
+                break
+        self.assertLessEqual(wanted.items(), rows.items())
 
 
 class Databases(Recording):

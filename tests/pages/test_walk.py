@@ -18,6 +18,8 @@ from tool import SCHEMA, Tool, main, run
 
 START = 1795000000 * 10**9
 UNKNOWN = 0
+# A walk ends after a second. A busy machine may stop it for that long, but not each time.
+TRIES = 10
 COUNTS = ("reads", "read_bytes", "wal_read_bytes", "writes", "rewritten", "wal_bytes", "database_bytes", "journal_bytes", "journal_read_bytes")
 
 
@@ -45,10 +47,18 @@ class Walk(Tool):
         rows = json.loads(self.output("pages", trace, "--walk", database, "--by", "btree", "--format", "json", "--limit", "1000"))
         return {row["btree"] or row["kind"]: row for row in rows}, self.output("pages", trace, "--walk", database)
 
+    def whole_walk(self, database, pages):
+        """A walk that was not too slow. JSON does not tell, but then there are pages with no known owner."""
+        for _ in range(TRIES):
+            rows, text = self.walk(database, pages)
+            if "unknown" not in rows and "a second had passed" not in " ".join(text.split()):
+                break
+        return rows, text
+
     def compare(self, path, db):
         total = db.execute("PRAGMA page_count").fetchone()[0]
         size = db.execute("PRAGMA page_size").fetchone()[0]
-        rows, text = self.walk(path, range(1, total + 1))
+        rows, text = self.whole_walk(path, range(1, total + 1))
         stored = dict(db.execute("SELECT name, count(*) FROM dbstat GROUP BY 1"))
         stored["freelist"] = db.execute("PRAGMA freelist_count").fetchone()[0]
         maps = total - sum(stored.values())
@@ -90,7 +100,7 @@ class Walk(Tool):
         path, db = databases.make(self.folder, page_size=2048)
         with contextlib.closing(db):
             db.execute("BEGIN EXCLUSIVE")
-            rows, _ = self.walk(path, [2])
+            rows, _ = self.whole_walk(path, [2])
             self.assertEqual(list(rows), ["plain"])
 
     def test_damaged(self):
