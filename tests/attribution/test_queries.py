@@ -111,6 +111,7 @@ class Queries(unittest.TestCase):
     def test_preparation(self):
         """A statement that takes long to parse, and no time to run."""
         self.log_all()
+        self.set("query_profiler_max_overhead_percent", 0)
         self.set("query_profiler_cpu_time_period_ns", 1000000)
         terms = ", ".join("(%d, 'text %d')" % (i, i) for i in range(3000))
         self.db.execute("CREATE TABLE t(a, b)")
@@ -178,9 +179,10 @@ class Queries(unittest.TestCase):
 
     def test_later_connections(self):
         """Later connections of the process need not load the extension."""
+        self.set("query_profiler_max_overhead_percent", 0)
         later = sqlite3.connect(":memory:")
         later.execute("PRAGMA query_profiler_cpu_time_period_ns = 1000000")
-        later.execute(BURN % (500000, "later")).fetchall()
+        later.execute(BURN % (2000000, "later")).fetchall()
         self.assertGreater(later.execute("SELECT count(*) FROM trace_log JOIN query_log USING (query_id) WHERE "
                                          "query LIKE '%/* later */%'").fetchone()[0], 5)
         later.close()
