@@ -14,6 +14,8 @@ import tempfile
 import unittest
 
 LIBRARY = os.path.splitext(os.path.abspath(sys.argv.pop(1)))[0]  # without the suffix, as .load accepts it
+# Also for the shell. On a busy machine the budget would leave few samples, and important functions without one.
+os.environ["QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT"] = "0"
 
 # Takes about a second, so that hundreds of samples hit every important function.
 SLOW = """SELECT sum(words.rowid * 7 % 13 + length(word)) FROM words, (VALUES (1), (2), (3), (4), (5)), (VALUES (1), (2), (3), (4))
