@@ -82,8 +82,9 @@ class Musl(Recording):
 
     def test_shared_library(self):
         self.names = ()
-        self.recorded(self.at("host"), ":memory:", SLOW)
-        self.expect_sampled(1)
+        slow = LONG % 3000000  # long enough for samples of CPU time under any load
+        self.recorded(self.at("host"), ":memory:", slow, output="3000000\n")
+        self.expect_sampled(1, slow)
         self.expect_stacks()
 
     def test_inside(self):
@@ -121,8 +122,8 @@ class Musl(Recording):
         self.assertGreaterEqual(waited or 0, 450 * 10**6, self.seen)
 
     def test_locks(self):
-        """Threads that wait for each other's transactions."""
-        self.recorded(self.at("host"), os.path.join(self.folder, "db"), "BEGIN IMMEDIATE; SELECT nap(100); COMMIT", "3",
+        """Threads that wait for each other's transactions, which are so long that a late thread meets one."""
+        self.recorded(self.at("host"), os.path.join(self.folder, "db"), "BEGIN IMMEDIATE; SELECT nap(1000); COMMIT", "3",
                       output="0\n0\n0\n")
         causes = {cause for cause, in self.rows("SELECT DISTINCT wait_cause FROM trace_log")}
         (waits,), = self.rows("SELECT count(*) FROM trace_log WHERE wait_cause = 'lock' AND wait_object IN ('RESERVED', 'SHARED', 'EXCLUSIVE')")
