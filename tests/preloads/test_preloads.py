@@ -296,8 +296,9 @@ class Matrix:
         if "heaptrack" in NAME:
             self.environment["PRELOADS_CHILD"] = "_exit"
         self.base = os.path.join(folder, "base.trace")
-        subprocess.run([QUERYPROF, "record", "--quiet", "--no-symbols", "-o", self.base, "--", HOST], check=False,
-                       capture_output=True, env=self.environment)
+        # Also runs without a sample, which all may be.
+        subprocess.run([QUERYPROF, "record", "--quiet", "--no-symbols", "--setting", "log_queries_min_query_duration_ns=0",
+                        "-o", self.base, "--", HOST], check=False, capture_output=True, env=self.environment)
         with contextlib.closing(sqlite3.connect(self.base)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.queries = rows(self.base, "SELECT json_group_array(query_id) FROM query_log")[0][0]
