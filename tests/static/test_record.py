@@ -14,7 +14,7 @@ from recording import *
 HOST, FIXED, MODULE = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
 OLD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and os.path.exists(sys.argv[1]) else None
 ALL = ("--cpu", "1ms", "--real", "1ms", "--setting", "log_queries_min_query_duration_ns=0",
-       "--setting", "trace_log_ring_bytes=67108864")
+       "--setting", "trace_log_ring_bytes=67108864", "--setting", "query_profiler_max_overhead_percent=0")
 INSERT, JOIN = "INSERT INTO t(b) VALUES (?)", "SELECT count(*) FROM t, t AS u WHERE t.a + u.a > 7"
 
 
