@@ -371,7 +371,7 @@ static void test_together(void **state)
 		assert_int_equal(traces, 100);
 		assert_int_equal(cut_traces, 0);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (modules_generation() - before < 300 && now.tv_sec - begin.tv_sec < 60);
+	} while (modules_generation() - before < 300 && now.tv_sec - begin.tv_sec < 300);
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
