@@ -25,6 +25,7 @@ ID = "%016x" % STATEMENT
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"}}
 SEED, MESSAGES = 20260728, 2000
+INDEX = 'CREATE INDEX "orders_total" ON "orders"("total"); -- '
 
 
 class Mcp(Tool):
@@ -61,8 +62,12 @@ class Mcp(Tool):
                 request(9, "tools/call", name="locks", arguments={"file": "app.trace"}, _meta=META),
                 request(10, "tools/call", name="wal", arguments={"file": "app.trace"}, _meta=META),
                 request(11, "tools/call", name="advise", arguments={"database": "app.db"})):
-            answer = self.server.ask(message)
-            self.assertEqual(answer["id"], message["id"])
+            for _ in range(5):
+                answer = self.server.ask(message)
+                self.assertEqual(answer["id"], message["id"])
+                # Other processes may use most of the time of the measurements.
+                if message["id"] != 11 or INDEX in answer["result"]["content"][0]["text"]:
+                    break
             lines.append("> " + json.dumps(message))
             calls += message["method"] == "tools/call"
             content = answer["result"].get("content")
@@ -240,10 +245,10 @@ class Mcp(Tool):
         self.addCleanup(server.close)
         for _ in range(5):
             text, is_error = server.call("advise", database="app.db", limit=1)
-            self.assertFalse(is_error, text)
-            if "none saves" not in text:  # other processes used most of the time of the measurements
+            if INDEX in text:  # otherwise, other processes used most of the time of the measurements
                 break
-        self.assertIn('CREATE INDEX "orders_total" ON "orders"("total"); -- ', text)
+        self.assertFalse(is_error, text)
+        self.assertIn(INDEX, text)
         self.assertIn(ID[:8], text)
         self.assertRegex(text, r"saves [0-9.]+ ms ± [0-9.]+ ms of all recorded runs")
         self.assertEqual((self.content(self.served), os.listdir(temporary)), (before, []))
