@@ -76,8 +76,9 @@ class Programs(Advise):
     def check(self, name):
         program = programs.PROGRAMS[name]
         self.make(program.setup)
-        # No column contains values for MATCH, so the recording has to contain them.
-        logged = ("--setting", "log_query_parameters=1") if name == "chat" else ()
+        # No column contains values for MATCH, so the recording has to contain them. All runs of this statement together take
+        # a few milliseconds, so perhaps none has a sample, and only logged runs have values.
+        logged = ("--setting", "log_query_parameters=1", "--setting", "log_queries_min_query_duration_ns=0") if name == "chat" else ()
         self.record(PYTHON, "-B", programs.__file__, name, self.database, options=(*OPTIONS, *logged))
         before = content(self.databases)
         rows = self.rows_with(*('ON "%s"("%s"' % (table, '", "'.join(columns)) for table, *columns in program.best), *program.condition)
