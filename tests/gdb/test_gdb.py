@@ -19,7 +19,9 @@ COMMANDS = [part for name in ("threads", "runs", "ring")
 
 
 def gdb(*arguments):
-    environment = {**os.environ, "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1000000"}
+    # Without the budget, which would make the printed interval longer.
+    environment = {**os.environ, "QUERYPROF_QUERY_PROFILER_CPU_TIME_PERIOD_NS": "1000000",
+                   "QUERYPROF_QUERY_PROFILER_MAX_OVERHEAD_PERCENT": "0"}
     environment.pop("DEBUGINFOD_URLS", None)
     done = subprocess.run(["gdb", "-batch", "-nx", "-ex", f"source {SCRIPT}", *arguments], env=environment,
                           capture_output=True, text=True, timeout=300, check=False)
