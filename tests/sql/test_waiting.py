@@ -36,7 +36,7 @@ waited = not ended
 while thread.is_alive():
     db.interrupt() # it may not have begun
     thread.join(0.1)
-print([waited, ended[0], time.monotonic() - start < 8])
+print([waited, ended[0], time.monotonic() - start < 40]) # the limit is a minute
 other.execute("ROLLBACK")
 # And afterwards it reads as ever.
 print(db.execute("SELECT count(*) > 0 FROM system.query_log").fetchall())"""
