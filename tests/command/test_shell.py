@@ -39,7 +39,7 @@ class Terminal:
 
     def read(self):
         """Returns False at the end."""
-        self.test.assertTrue(select.select([self.terminal], [], [], 60)[0], self.seen)
+        self.test.assertTrue(select.select([self.terminal], [], [], 300)[0], self.seen)
         try:
             part = os.read(self.terminal, 4096)
         except OSError:  # Linux reports in this way that no program has the terminal open

@@ -752,7 +752,7 @@ class Sums(Tool):
     def compare_sums(self):
         for label in (), ("tenant=acme",), ("tenant=other",):
             done = subprocess.run([os.environ["SELECTED_SUMS"], self.trace, *label], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, universal_newlines=True, timeout=60)
+                                  stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertGreater(int(done.stdout), 5)
 

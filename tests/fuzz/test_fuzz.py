@@ -19,7 +19,7 @@ import tempfile
 
 import damage
 
-TIME_LIMIT = 60
+TIME_LIMIT = 300
 SUBCOMMANDS = (
     ("queries", "FILE"),
     ("findings", "FILE"),
