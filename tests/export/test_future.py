@@ -94,7 +94,7 @@ class Future(support.Exports):
         done = subprocess.run([support.QUERYPROF, "report", self.trace, "--type", "MemoryPeak"], capture_output=True,
                               text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("--type MemoryPeak; expected cpu, wall or another type of sample in the file", done.stderr)
+        self.assertIn("--type MemoryPeak; expected cpu, wall, memory, live or another type of sample in the file", done.stderr)
 
     def test_plan(self):
         path = os.path.join(self.folder, "plan.trace")

@@ -28,7 +28,7 @@ class Command(support.Exports):
                 ([self.trace, "--format", "json", "-o"], "a value is missing after -o"),
                 ([self.trace, "--format", "json", "--o", "-"], "no option --o"),
                 ([self.trace, "--format", "json", "-x", "-"], "no option -x"),
-                ([self.trace, "--format", "json", "-o", "-", "--type", "sundial"], "expected cpu, wall or"),
+                ([self.trace, "--format", "json", "-o", "-", "--type", "sundial"], "expected cpu, wall, memory, live or"),
                 ([self.trace, "--format", "json", "-o", "-", "--since", "soon"], "expected a time")):
             self.assertIn(says, self.refused(2, *arguments))
 

@@ -112,7 +112,7 @@ void shown_type_none(const struct shown_type *type, char text[SHOWN_TYPE_NONE])
 
 int shown_type_refuse(const struct shown_type *type, const char *command)
 {
-	complain("%s: --type %s; expected cpu, wall or another type of sample in the file", command,
-	         type->name);
+	complain("%s: --type %s; expected cpu, wall, memory, live or another type of sample in the file",
+	         command, type->name);
 	return COMMAND_MISUSED;
 }

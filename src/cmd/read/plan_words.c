@@ -95,7 +95,7 @@ static void write_counts(FILE *to, const struct tree *tree, const struct node *n
 		return;
 	write_number(to, ", %.*f estimated", node->estimate);
 	/* SQLite counts rows before it tests conditions that use no index, and estimates those that pass. */
-	if (*node->compared)
+	if (*node->compared && !strstr(node->detail, VIRTUAL_INDEX))
 		fputs(" after its conditions", to);
 	else if (fabs(factor) >= 2)
 		fprintf(to, ": %.0f times %s%s", fabs(factor), factor > 0 ? "as many" : "fewer",
