@@ -6,7 +6,7 @@
 
 #include "base/loader.h"
 #include "base/lock.h"
-#include "handler/outside.h"
+#include "interpreter/interrupted.h"
 #include "interpreter/language.h"
 
 #define EAGER_LOOKS 16
@@ -115,55 +115,17 @@ static void search_once(bool was_any_found)
 	lock_release(&lock);
 }
 
-/* --- of interrupted code ------------------------------------------------------------------------ */
-
-static char interrupted_bytes[CALL_STACK_BYTES]; /* of who has memory_acquire() */
-
-static size_t acquire_interrupted(const struct outside *outside, const char **bytes)
-{
-	struct call_stack stack = { .bytes = interrupted_bytes,
-		                    .language = languages[outside->language - 1],
-		                    .memory = memory_acquire(),
-		                    .is_interrupted = true };
-
-	if (!stack.memory)
-		return 0;
-	stack.language->read(&stack, outside->language_thread);
-	*bytes = stack.bytes;
-	if (!stack.size)
-		memory_release();
-	return stack.size;
-}
-
-static const struct outside_callers interrupted_callers = { acquire_interrupted, memory_release };
-
-/* Where frames were found once, they are found wherever the thread is interrupted later. */
-static void keep_thread(size_t language, uintptr_t at)
-{
-	struct thread *thread = thread_current;
-
-	if (!thread || !languages[language]->reads_only_memory)
-		return;
-	outside_set_callers(&interrupted_callers);
-	/* A handler in between uses no address with another's language. */
-	thread->outside.language = 0;
-	HANDLER_BARRIER();
-	thread->outside.language_thread = at;
-	HANDLER_BARRIER();
-	thread->outside.language = (uint32_t)language + 1;
-}
-
 /* --- of a call ----------------------------------------------------------------------------------- */
 
 static void read_language(struct call_stack *stack, size_t language)
 {
 	uintptr_t at = languages[language]->thread(stack->memory);
 
-	stack->language = languages[language];
+	stack->reader = languages[language]->frames;
 	if (at)
-		stack->language->read(stack, at);
+		stack->reader->read(stack, at);
 	if (stack->size)
-		keep_thread(language, at);
+		interrupted_keep(stack->reader, at);
 }
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])

@@ -20,9 +20,9 @@ bool language_tries(uint32_t *calls)
 	return (before & (before + 1)) == 0;
 }
 
-static bool is_library(const struct language *language, const char *file, size_t size)
+static bool is_library(const struct frame_reader *reader, const char *file, size_t size)
 {
-	for (const char *const *part = language->library_files; *part; part++)
+	for (const char *const *part = reader->library_files; *part; part++)
 		if (memmem(file, size, *part, strlen(*part)))
 			return true;
 	return false;
@@ -77,7 +77,7 @@ bool language_put_frame(struct call_stack *stack, uint32_t line, const char *fil
 	size = sizeof(head) + file_size + function_size;
 	head.file_size = (uint16_t)file_size;
 	head.function_size = (uint8_t)function_size;
-	head.is_library = is_library(stack->language, file, file_size);
+	head.is_library = is_library(stack->reader, file, file_size);
 	if (stack->is_cut || !has_room(stack, 1, size)) {
 		if (stack->has_application || stack->is_interrupted)
 			return false;

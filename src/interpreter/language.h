@@ -17,7 +17,7 @@
 
 /* A call stack that is written. */
 struct call_stack {
-	const struct language *language;
+	const struct frame_reader *reader;
 	struct memory *memory;
 	char *bytes; /* CALL_STACK_BYTES, of which are written: */
 	size_t size;
@@ -26,6 +26,16 @@ struct call_stack {
 	bool has_application;         /* one of them belongs to no library */
 	bool is_cut;                  /* frames of libraries were left out */
 	bool is_interrupted;          /* a signal handler reads, so none are left out to find older ones */
+};
+
+/* The part that only reads memory. */
+struct frame_reader {
+	/* Puts the frames of a thread, which struct language finds, newest first. */
+	void (*read)(struct call_stack *stack, uintptr_t thread);
+
+	/* What the names of files contain that belong to libraries or to the language itself; NULL ends them.
+	 */
+	const char *library_files[8];
 };
 
 struct language {
@@ -38,16 +48,8 @@ struct language {
 	 * 0: nothing now, or it is not understood. */
 	uintptr_t (*thread)(struct memory *memory);
 
-	/* Puts the frames of that thread, which calls, newest first. */
-	void (*read)(struct call_stack *stack, uintptr_t thread);
-
-	/* read() only reads the memory, and finds frames wherever the interpreter is interrupted. So a signal
-	 * handler may call it, with what thread() returned before, even if the interpreter was unloaded. */
-	bool reads_only_memory;
-
-	/* What the names of files contain that belong to libraries or to the language itself; NULL ends them.
-	 */
-	const char *library_files[8];
+	/* Of that thread, which calls. */
+	const struct frame_reader *frames;
 };
 
 extern const struct language language_python;
@@ -55,6 +57,12 @@ extern const struct language language_node;
 extern const struct language language_perl;
 extern const struct language language_php;
 extern const struct language language_ruby;
+
+/* Those that find frames wherever the interpreter is interrupted, even if it was unloaded: interrupted.c. */
+extern const struct frame_reader frames_python;
+extern const struct frame_reader frames_perl;
+extern const struct frame_reader frames_php;
+extern const struct frame_reader frames_ruby;
 
 /* The address of an exported symbol of the object; 0: it exports none of that name and type (STT_…). */
 uintptr_t language_symbol(const struct dl_phdr_info *info, const char *name, unsigned type);

@@ -384,6 +384,6 @@ static void read_stack(struct call_stack *stack, uintptr_t isolate)
 	}
 }
 
-const struct language language_node = {
-	find, thread_isolate, read_stack, false, { "/node_modules/", "/.yarn/", "node:", "<anonymous>" },
-};
+static const struct frame_reader frames_node = { read_stack,
+	                                         { "/node_modules/", "/.yarn/", "node:", "<anonymous>" } };
+const struct language language_node = { find, thread_isolate, &frames_node };

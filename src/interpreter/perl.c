@@ -359,10 +359,6 @@ static void read_stack(struct call_stack *stack, uintptr_t interpreter)
 		put_stacks(&walk, memory_word(reader.memory, reader.interpreter + (offsets >> 16)));
 }
 
-const struct language language_perl = {
-	find,
-	thread_interpreter,
-	read_stack,
-	true,
-	{ "/usr/share/perl", "/perl5/", "/perl/5.", "/perl-base/" },
-};
+const struct frame_reader frames_perl = { read_stack,
+	                                  { "/usr/share/perl", "/perl5/", "/perl/5.", "/perl-base/" } };
+const struct language language_perl = { find, thread_interpreter, &frames_perl };

@@ -286,6 +286,5 @@ static void read_stack(struct call_stack *stack, uintptr_t globals)
 	                    put_frame_or_generators);
 }
 
-const struct language language_php = {
-	find, thread_globals, read_stack, true, { "/vendor/", "/usr/share/php/" },
-};
+const struct frame_reader frames_php = { read_stack, { "/vendor/", "/usr/share/php/" } };
+const struct language language_php = { find, thread_globals, &frames_php };

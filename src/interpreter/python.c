@@ -418,10 +418,7 @@ static void read_stack(struct call_stack *stack, uintptr_t state)
 	language_put_frames(stack, frame, layout->frame_back, put_frame);
 }
 
-const struct language language_python = {
-	find,
-	thread_state,
-	read_stack,
-	true,
-	{ "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>" },
+const struct frame_reader frames_python = {
+	read_stack, { "/site-packages/", "/dist-packages/", "/lib/python3", "<frozen ", "<string>" }
 };
+const struct language language_python = { find, thread_state, &frames_python };

@@ -305,10 +305,6 @@ static void read_stack(struct call_stack *stack, uintptr_t thread)
 		frame += ruby.layout.frame_bytes;
 }
 
-const struct language language_ruby = {
-	find,
-	current_thread,
-	read_stack,
-	true,
-	{ "/gems/", "/lib/ruby/", "/site_ruby/", "<internal:", "(eval)" },
-};
+const struct frame_reader frames_ruby = { read_stack,
+	                                  { "/gems/", "/lib/ruby/", "/site_ruby/", "<internal:", "(eval)" } };
+const struct language language_ruby = { find, current_thread, &frames_ruby };
