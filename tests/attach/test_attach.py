@@ -226,6 +226,16 @@ class Hosts(Recording):
         return status["Threads"], status["TracerPid"], status["SigBlk"], links, self.timers(host.pid)
 
 
+# Runs each line that arrives.
+LINES = """
+import sqlite3, sys
+db = sqlite3.connect(":memory:")
+print("ready", flush=True)
+for line in sys.stdin:
+    print(db.execute(line.strip()).fetchone()[0], flush=True)
+"""
+
+
 class Attach(Hosts):
     def test_queries(self):
         """Each of five recordings has samples and the plan, and leaves nothing in the host but memory."""
@@ -246,6 +256,20 @@ class Attach(Hosts):
         self.assertRegex(said, r"detached from process(.|\n)* [1-9][0-9]* run")
         self.assertEqual(self.what_it_has(host), before)
         self.finish(host)
+
+    def test_last_runs(self):
+        """Runs that end just before the recording are stored, too, although records may wait for half a second."""
+        host = self.start(PYTHON, "-c", LINES)
+        self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
+        command = self.begin(host, "--setting", "log_queries_min_query_duration_ns=0")
+        for i in range(1, 5):
+            print("SELECT %d" % i, file=host.stdin, flush=True)
+            self.assertEqual(read_line(host.stdout, "a result"), "%d\n" % i)
+            if i == 1:
+                wait_until(lambda: self.number("SELECT count(*) FROM query_log"), "the first run")
+        said = self.interrupt(command)
+        self.assertEqual(self.rows("SELECT query FROM query_log ORDER BY 1"), [("SELECT %d" % i,) for i in range(1, 5)], said)
+        host.communicate()
 
     def test_end_of_the_process(self):
         host = self.start_queries()

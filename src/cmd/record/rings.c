@@ -31,7 +31,7 @@ static const uint64_t pauses[] = {
 };
 
 /* A few records may wait in the ring this long, because a transaction costs milliseconds, whatever is in
- * it. */
+ * it. Not at the end: a process that attach has left sends no more. */
 #define STORE_NS 500000000
 
 /* While processes run that have no SQLite yet. */
@@ -177,11 +177,13 @@ static void *watch(void *unused)
 			break;
 		if (ready > 0 && rings.polled.items[POLLED_END].revents != 0) {
 			ending = true;
+			rings.collection.interval_ns = 0;
 			until = now + END_NS;
 			rings.check_at = now;
 		}
 	}
 	store_rings();
+	rings.collection.interval_ns = STORE_NS;
 	return NULL;
 }
 
