@@ -384,7 +384,7 @@ static void store_counters_at_times(struct recorded *recorded)
 {
 	int64_t start = control_now_ns();
 
-	if (start < recorded->counters_at_ns)
+	if (start < recorded->counters_at_ns && recorded->to->interval_ns)
 		return;
 	store_counters(recorded);
 	recorded->counters_at_ns = next_turn(start, COUNTERS_SHARE, COUNTERS_INTERVAL_NS);

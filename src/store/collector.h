@@ -25,8 +25,8 @@
 /* The trace file, and its new content. */
 struct collection {
 	struct written_file file;
-	int64_t interval_ns; /* how long records may wait in a ring that has space; 0: only until the next
-	                        look */
+	int64_t interval_ns; /* how long records may wait in a ring that has space; 0: records and counters
+	                        are stored at each look */
 	uint64_t samples, queries; /* stored */
 	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that are not in the file */

@@ -269,6 +269,7 @@ class Attach(Hosts):
                 wait_until(lambda: self.number("SELECT count(*) FROM query_log"), "the first run")
         said = self.interrupt(command)
         self.assertEqual(self.rows("SELECT query FROM query_log ORDER BY 1"), [("SELECT %d" % i,) for i in range(1, 5)], said)
+        self.assertEqual(self.rows("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'SELECT _'"), [(4,)], said)
         host.communicate()
 
     def test_end_of_the_process(self):
