@@ -40,6 +40,7 @@ static struct open_waits {
 } * here; /* atomic */
 
 static struct engines engines;
+static uint32_t used; /* atomic: in all tables, because threads keep their waits when the memory is renewed */
 
 size_t open_waits_bytes(void)
 {
@@ -51,6 +52,7 @@ void open_waits_attach(void *memory)
 	struct open_waits *table = memory;
 
 	table->engines = engines;
+	table->used = __atomic_load_n(&used, __ATOMIC_RELAXED);
 	/* Release: with open_waits_find(). */
 	__atomic_store_n(&here, table, __ATOMIC_RELEASE);
 }
@@ -60,18 +62,25 @@ void open_waits_detach_in_child(void)
 	__atomic_store_n(&here, NULL, __ATOMIC_RELAXED);
 }
 
+/* Relaxed: the command reads it after all of them have ended. */
+static void raise_to(uint32_t *number, uint32_t least)
+{
+	uint32_t now = __atomic_load_n(number, __ATOMIC_RELAXED);
+
+	while (now < least &&
+	       !__atomic_compare_exchange_n(number, &now, least, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 struct wait_now *open_waits_find(struct thread *thread)
 {
 	struct open_waits *table = __atomic_load_n(&here, __ATOMIC_ACQUIRE);
-	uint32_t used, needed = thread->index + 1;
+	const uint32_t needed = thread->index + 1;
 
 	if (!table || needed > WAITS)
 		return &thread->own_wait;
-	used = __atomic_load_n(&table->used, __ATOMIC_RELAXED);
-	/* Relaxed: the command reads it after all of them have ended. */
-	while (used < needed && !__atomic_compare_exchange_n(&table->used, &used, needed, true,
-	                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
+	raise_to(&used, needed);
+	raise_to(&table->used, needed);
 	return &table->waits[thread->index].now;
 }
 

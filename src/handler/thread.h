@@ -79,7 +79,7 @@ struct thread {
 		uint64_t pushes; /* ever, of all threads that had the slot */
 
 		volatile bool arming;   /* the thread is in timers_arm() */
-		bool named;             /* the ring has the thread's name */
+		bool named;             /* atomic: the ring has the thread's name */
 		volatile bool name_due; /* set by the handler: the name is to be checked again */
 		char name[16];
 		uintptr_t context_at;     /* its variable, see context.h; 0: none */

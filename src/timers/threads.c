@@ -244,10 +244,12 @@ static void publish_name(struct thread *thread, struct ring *ring)
 	char name[16] = "";
 
 	prctl(PR_GET_NAME, name);
-	if (thread->named && memcmp(name, thread->name, sizeof(name)) == 0)
+	if (__atomic_load_n(&thread->named, __ATOMIC_RELAXED) &&
+	    memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
 	struct thread_record *record = ring_reserve(ring, sizeof(*record));
-	thread->named = record != NULL; /* else again, at a query after the next signal */
+	__atomic_store_n(&thread->named, record != NULL,
+	                 __ATOMIC_RELAXED); /* else again, at a query after the next signal */
 	if (!record)
 		return;
 	memset(record, 0, sizeof(*record));
@@ -263,7 +265,8 @@ void threads_publish_name(struct thread *thread)
 	struct ring *ring = sampler_ring();
 
 	thread->name_due = false;
-	if (!ring || (thread->named && now - thread->name_checked_ns < NAME_INTERVAL_NS))
+	if (!ring || (__atomic_load_n(&thread->named, __ATOMIC_RELAXED) &&
+	              now - thread->name_checked_ns < NAME_INTERVAL_NS))
 		return;
 	thread->name_checked_ns = now;
 	context_follow(thread);
@@ -337,8 +340,11 @@ void threads_set_ring(struct ring *ring)
 {
 	uint32_t slots = slots_count();
 
-	for (uint32_t i = 0; i < slots; i++)
+	for (uint32_t i = 0; i < slots; i++) {
+		__atomic_store_n(&slots_get(i)->named, false,
+		                 __ATOMIC_RELAXED); /* another file may be its own */
 		__atomic_store_n(&slots_get(i)->ring, ring, __ATOMIC_RELEASE);
+	}
 }
 
 void threads_after_fork(void)

@@ -228,8 +228,12 @@ class Hosts(Recording):
 
 # Runs each line that arrives.
 LINES = """
-import sqlite3, sys
-db = sqlite3.connect(":memory:")
+import sqlite3, sys, time
+def pause(seconds):
+    print("pauses", flush=True)
+    time.sleep(seconds)
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.create_function("pause", 1, pause)
 print("ready", flush=True)
 for line in sys.stdin:
     print(db.execute(line.strip()).fetchone()[0], flush=True)
@@ -259,8 +263,7 @@ class Attach(Hosts):
 
     def test_last_runs(self):
         """Runs that end just before the recording are stored, too, although records may wait for half a second."""
-        host = self.start(PYTHON, "-c", LINES)
-        self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
+        host = self.start_lines()
         command = self.begin(host, "--setting", "log_queries_min_query_duration_ns=0")
         for i in range(1, 5):
             print("SELECT %d" % i, file=host.stdin, flush=True)
@@ -271,6 +274,40 @@ class Attach(Hosts):
         self.assertEqual(self.rows("SELECT query FROM query_log ORDER BY 1"), [("SELECT %d" % i,) for i in range(1, 5)], said)
         self.assertEqual(self.rows("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'SELECT _'"), [(4,)], said)
         host.communicate()
+
+    def start_lines(self, database=":memory:"):
+        host = self.start(PYTHON, "-c", LINES, database)
+        self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
+        return host
+
+    def run_line(self, host, sql, expected):
+        print(sql, file=host.stdin, flush=True)
+        self.assertEqual(read_line(host.stdout, sql), expected + "\n")
+
+    def test_again(self):
+        """A second recording of the same threads has their names, the sums of the WAL, and the wait that is open when the
+        process is killed."""
+        path = os.path.join(self.folder, "app.db")
+        database = sqlite3.connect(path, isolation_level=None)
+        self.assertEqual(database.execute("PRAGMA journal_mode = WAL").fetchone(), ("wal",))
+        database.execute("CREATE TABLE t(x)")
+        host = self.start_lines(path)
+        for _ in range(2):
+            command = self.begin(host, "--setting", "log_queries_min_query_duration_ns=0")
+            for i in range(20):
+                self.run_line(host, "INSERT INTO t VALUES (%d) RETURNING x" % i, str(i))
+            said = self.interrupt(command)
+            self.assertEqual(self.rows("SELECT DISTINCT thread_name FROM threads"), [("python3",)], said)
+            self.assertEqual(self.rows("SELECT sum(transactions) FROM wal_log WHERE event = 'append'"), [(20,)], said)
+        command = self.begin(host)
+        print("SELECT pause(300)", file=host.stdin, flush=True)
+        self.assertEqual(read_line(host.stdout, "the function"), "pauses\n")
+        wait_until(lambda: state(host.pid) == "S", "its sleep")
+        time.sleep(0.2)
+        host.kill()
+        said = self.end_of(command)
+        self.assertEqual(self.rows("SELECT max(wait_ns) > 100000000 FROM trace_log WHERE trace_type = 'OffCPU'"), [(1,)], said)
+        database.close()
 
     def test_end_of_the_process(self):
         host = self.start_queries()
