@@ -44,7 +44,13 @@
 #include "timers/threads.h"
 
 static void start_was_cut(void);
-LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut);
+LOCK_DEFINE(lock, LOCK_PROCESS, .lost = start_was_cut, .in_child = wal_forget_sums);
+
+void process_flush_sums(void)
+{
+	wal_flush_all();
+	page_io_flush_all();
+}
 
 /* All that is recorded is stored before the process ends in its own way, too. A child of vfork() has its
  * parent's memory, traces included. */
@@ -53,8 +59,7 @@ static void process_ends(void)
 	if (!own_process_is_here())
 		return;
 	contexts_before_end();
-	wal_flush_all();
-	page_io_flush_all();
+	process_flush_sums();
 	storing_here()->process_ends();
 }
 
@@ -63,7 +68,7 @@ static void process_ends(void)
 __attribute__((destructor)) static void flush_at_exit(void)
 {
 	if (own_process_is_here())
-		page_io_flush_all();
+		process_flush_sums();
 }
 
 static void thread_ends(void)
@@ -301,7 +306,7 @@ int qp_shutdown(void)
 	lock_acquire(&lock);
 	if (running) {
 		context_end_to(0);
-		page_io_flush_all();
+		process_flush_sums();
 		__atomic_store_n(&running, false, __ATOMIC_RELEASE);
 		sampler_stop();
 		sampler_quiesce();

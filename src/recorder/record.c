@@ -212,6 +212,7 @@ static void follow_was_cut(void)
 static void forget(void)
 {
 	session_record_all(NULL);
+	process_flush_sums(); /* without the hooks they are forgotten */
 	hooks_restore();
 	process_end_recording();
 	threads_delete_timers();

@@ -7,6 +7,7 @@ usage: test_checkpoints.py QUERYPROF [unittest arguments]
 
 QUERYPROF_TEST_ROUNDS sets the number of random schedules (default 40)."""
 
+import glob
 import os
 import random
 import sys
@@ -146,6 +147,36 @@ time.sleep(0.5)
 cursor.close(); c.wait()
 """
 
+# The thread that ends the process has run no query.
+IN_A_THREAD = r"""
+import os, sqlite3, threading
+kept = []
+def work():
+    db = sqlite3.connect("sums.db", isolation_level=None)
+    kept.append(db)
+    db.execute("PRAGMA journal_mode=WAL"); db.execute("CREATE TABLE t(x)")
+    for i in range(50):
+        db.execute("INSERT INTO t VALUES (1)")
+thread = threading.Thread(target=work)
+thread.start(); thread.join()
+os._exit(0)
+"""
+
+# Each child ends with what its parent has not written yet.
+FORKS = r"""
+import os, sqlite3
+db = sqlite3.connect("sums.db", isolation_level=None)
+db.execute("PRAGMA journal_mode=WAL"); db.execute("CREATE TABLE t(x)")
+for i in range(50):
+    db.execute("INSERT INTO t VALUES (1)")
+for i in range(3):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+os._exit(0)
+"""
+
 
 class Wal(Recording):
     def run_here(self, name, program, *arguments):
@@ -187,6 +218,16 @@ class Wal(Recording):
             "SELECT query, frames FROM wal_log WHERE event = 'append'") if "/* %s */" % name in query) for name in frames}
         self.assertEqual(of_writers, frames, "seed %d" % SEED)
         self.assertEqual(self.rows("SELECT count(*) FROM wal_log WHERE query LIKE '%undone%' AND event = 'append'"), [(0,)])
+
+    def test_sums_at_the_end(self):
+        """What is summed up for a second is written once, whoever ends the process."""
+        for program in IN_A_THREAD, FORKS:
+            self.run_here("sums.py", program)
+            self.assertEqual(self.rows("SELECT sum(transactions) FROM wal_log WHERE event = 'append' AND query LIKE 'INSERT%'"), [(50,)],
+                             program)
+            self.assertGreaterEqual(self.rows("SELECT sum(writes) FROM page_io WHERE table_name = 't'")[0][0], 50, program)
+            for path in (*glob.glob(os.path.join(self.folder, "sums.db*")), self.trace):
+                os.unlink(path)
 
     def test_pinned_by_a_cursor(self):
         busy, log, copied = map(int, self.run_here("pinned.py", PINNED, "cursor").split())

@@ -63,19 +63,25 @@ static struct wal *wal_of(struct lock_file *entry)
 
 /* --- what happens to a WAL ------------------------------------------------------------------------- */
 
+/* The thread that ends the process may have run no query. */
+static uint64_t realtime_offset_ns(void)
+{
+	return thread_current ? thread_current->realtime_offset_ns
+	                      : clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+}
+
 static void write_event(const struct wal *wal, enum wal_event event, const struct appended *sum)
 {
 	const size_t path_size = strnlen(lock_file_path(wal->entry), 1024);
 	struct ring *ring = sampler_ring();
 	struct wal_record *record;
 
-	if (!ring || !thread_current ||
-	    !(record = ring_reserve(ring, sizeof(*record) + path_size + sum->author.size)))
+	if (!ring || !(record = ring_reserve(ring, sizeof(*record) + path_size + sum->author.size)))
 		return;
 	*record = (struct wal_record){
 		.query = sum->author.key,
 		.statement = sum->author.statement ? statement_stats_hash(sum->author.statement) : 0,
-		.start_realtime_ns = sum->start_ns + thread_current->realtime_offset_ns,
+		.start_realtime_ns = sum->start_ns + realtime_offset_ns(),
 		.duration_ns = query_since(sum->start_ns, sum->end_ns),
 		.frames = sum->frames,
 		.event = event,
@@ -84,7 +90,7 @@ static void write_event(const struct wal *wal, enum wal_event event, const struc
 		.transactions = sum->transactions,
 		.page_size = wal->page_size,
 		.session = wal->session,
-		.thread_id = thread_current->id,
+		.thread_id = thread_current ? thread_current->id : sys_gettid(),
 		.database_size = (uint32_t)path_size,
 		.query_size = sum->author.size,
 	};
@@ -477,6 +483,16 @@ static void flush_if_idle(struct wal *wal)
 
 void wal_flush_all(void)
 {
-	if (thread_current)
-		lock_files_visit_wals(flush_if_idle);
+	lock_files_visit_wals(flush_if_idle);
+}
+
+static void forget_sums(struct wal *wal)
+{
+	wal->used = 0;
+	wal->is_writing = false;
+}
+
+void wal_forget_sums(void)
+{
+	lock_files_visit_wals(forget_sums);
 }

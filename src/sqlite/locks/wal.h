@@ -58,5 +58,8 @@ void wal_see_truncate(const sqlite3_file *file, sqlite3_int64 size, const struct
 void wal_see_close(const sqlite3_file *file);
 void wal_forget_all(void);
 
-/* The process ends: writes the rest to the ring. */
+/* The process or the recording ends: writes the rest to the ring. On any thread. */
 void wal_flush_all(void);
+
+/* In the child of a fork: the rest is the parent's. */
+void wal_forget_sums(void);

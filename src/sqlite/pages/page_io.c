@@ -486,8 +486,8 @@ void page_io_end(struct page_io *io)
 
 void page_io_flush_all(void)
 {
-	if (!thread_current)
-		return;
+	const uint64_t now_ns = thread_current ? now_here() : clock_ns(CLOCK_MONOTONIC);
+
 	for (uint32_t i = 0; i < slots_count(); i++) {
 		const struct thread *thread = slots_get(i);
 		/* Acquire: with the thread that made it. */
@@ -496,10 +496,10 @@ void page_io_flush_all(void)
 		if (!io || !acquire(io))
 			continue;
 		if (thread == thread_current) {
-			count_events(io, thread, now_here(), true);
-			flush(io, thread, now_here(), true);
+			count_events(io, thread, now_ns, true);
+			flush(io, thread, now_ns, true);
 		} else {
-			record_sums(io, thread, now_here());
+			record_sums(io, thread, now_ns);
 		}
 		release(io);
 	}
