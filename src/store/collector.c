@@ -236,7 +236,7 @@ static int add_runs(void *runs, const struct statement_stats *stats)
 	return 0;
 }
 
-/* The runs that the file may not have counted. */
+/* The runs that the file may not have counted. Preparations are no runs. */
 static uint64_t uncounted_runs(struct recorded *recorded)
 {
 	uint64_t runs = 0;
@@ -247,16 +247,16 @@ static uint64_t uncounted_runs(struct recorded *recorded)
 	return runs;
 }
 
-static int stop_at_runs(void *unused, const struct statement_stats *stats)
+static int stop_at_counts(void *unused, const struct statement_stats *stats)
 {
 	(void)unused;
-	return stats->counts->sums[STATEMENT_CALLS] != 0;
+	return stats->counts->sums[STATEMENT_CALLS] || stats->counts->sums[STATEMENT_PREPARES];
 }
 
-static bool has_uncounted_runs(struct recorded *recorded)
+static bool has_uncounted(struct recorded *recorded)
 {
 	int found = statement_memory_read(recorded->shared.statements, recorded->shared.statements_size,
-	                                  &recorded->statements, stop_at_runs, NULL);
+	                                  &recorded->statements, stop_at_counts, NULL);
 
 	statement_reading_commit(&recorded->statements, false);
 	return found != 0;
@@ -356,7 +356,7 @@ static uint64_t open_until(const struct shared_ring *shared, uint64_t asked_ns)
 static void store_counters(struct recorded *recorded)
 {
 	struct shared_ring *shared = &recorded->shared;
-	bool has_statements = shared_ring_copy_statements(shared) && has_uncounted_runs(recorded);
+	bool has_statements = shared_ring_copy_statements(shared) && has_uncounted(recorded);
 	const uint64_t asked_ns = clock_ns(CLOCK_MONOTONIC);
 	bool is_copied = shared_ring_copy_committed(shared);
 	const uint64_t until_ns = open_until(shared, asked_ns);
@@ -468,7 +468,7 @@ static void store_remains(struct recorded *recorded)
 	    (store_open_transactions(recorded, open_waits_until(shared->waits), &lost) ||
 	     store_open_runs(recorded, open_waits_until(shared->waits), &lost)))
 		error = writer_failure(&recorded->writer);
-	if (!code && !error && has_uncounted_runs(recorded) && store_statements(recorded))
+	if (!code && !error && has_uncounted(recorded) && store_statements(recorded))
 		error = writer_failure(&recorded->writer);
 	if (error)
 		note_uncounted(recorded, error);
@@ -487,7 +487,7 @@ static bool has_remains(struct recorded *recorded)
 	const struct shared_ring *shared = &recorded->shared;
 
 	return !ring_remains_empty(shared->ring) || losses_are_pending(&recorded->losses) ||
-	       has_uncounted_runs(recorded) || chunk_pool_has_remains(shared->spans) ||
+	       has_uncounted(recorded) || chunk_pool_has_remains(shared->spans) ||
 	       open_waits_has_remains(shared->waits) ||
 	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) ||
 	       transaction_states_has_remains(shared->transactions, open_waits_until(shared->waits), true) ||

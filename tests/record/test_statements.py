@@ -54,6 +54,13 @@ class Statements(Recording):
         self.assertGreater(cpu, 0.95 * within, self.seen)
         self.assertGreater(within, own_cpu / 2, self.seen)
 
+    def test_preparations_alone(self):
+        """A process that prepares statements and runs none."""
+        program = ("import os, sqlite3\ndb = sqlite3.connect(':memory:')\nfor i in range(30):\n try: db.execute('SELECT ?, %d' % i)\n"
+                   " except sqlite3.Error: pass\nos._exit(0)\n")
+        self.record(PYTHON, "-c", program, options=())
+        self.assertEqual(self.rows("SELECT sum(prepares), sum(calls) FROM statement_stats WHERE query LIKE 'SELECT ?, %'"), [(30, 0)], self.seen)
+
     @unittest.skipIf(IN_COVERAGE, "handlers of a debug build take a tenth of the program's CPU time")
     def test_time_inside_and_between_rows(self):
         done = self.record(ROWS)
