@@ -55,8 +55,8 @@ struct recorded {
 	int64_t counters_at_ns;   /* when statements and open runs are read next */
 	int64_t records_at_ns;    /* when records were stored last */
 	int64_t stored_at_ns;     /* when something was stored last */
-	bool is_ending;
-	struct collection *to; /* during a call */
+	bool is_ending, is_left;  /* at the end: by its recording, it goes on */
+	struct collection *to;    /* during a call */
 };
 
 /* The new content of the ring. False: there is none, or none yet. */
@@ -303,8 +303,9 @@ static int store_open_transactions(struct recorded *recorded, uint64_t until_ns,
 	int code = SQLITE_OK;
 
 	while (!code && !is_done) {
-		is_done = transaction_states_hand_over(shared->transactions, shared->runs, until_ns,
-		                                       recorded->is_ending, shared->ring);
+		is_done =
+			transaction_states_hand_over(shared->transactions, shared->runs, until_ns,
+		                                     recorded->is_ending && !recorded->is_left, shared->ring);
 		code = store_records(recorded, lost);
 	}
 	return code;
@@ -490,7 +491,8 @@ static bool has_remains(struct recorded *recorded)
 	       has_uncounted(recorded) || chunk_pool_has_remains(shared->spans) ||
 	       open_waits_has_remains(shared->waits) ||
 	       open_runs_has_remains(shared->runs, open_waits_until(shared->waits)) ||
-	       transaction_states_has_remains(shared->transactions, open_waits_until(shared->waits), true) ||
+	       transaction_states_has_remains(shared->transactions, open_waits_until(shared->waits),
+	                                      !recorded->is_left) ||
 	       shared->lost_children;
 }
 
@@ -503,6 +505,12 @@ struct recorded *recorded_open(int fd)
 	if (recorded)
 		recorded->fd = fd;
 	return recorded;
+}
+
+void recorded_leave(struct recorded *recorded, struct collection *to)
+{
+	recorded->is_left = true;
+	recorded_end(recorded, to);
 }
 
 void recorded_end(struct recorded *recorded, struct collection *to)

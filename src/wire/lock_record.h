@@ -22,7 +22,8 @@ enum lock_outcome {
 	LOCK_GIVEN,
 	LOCK_REFUSED,
 	LOCK_WAITING, /* of a long wait that continues: its next record replaces this one */
-	LOCK_LASTED,  /* that went on until its process ended: of this record only thread and time are set */
+	LOCK_LASTED,  /* that went on until its process or its recording ended: of this record only thread and
+	                 time are set */
 };
 
 /* A wait is published when it has lasted so long, again when it has doubled, and so on. */

@@ -309,6 +309,23 @@ class Attach(Hosts):
         self.assertEqual(self.rows("SELECT max(wait_ns) > 100000000 FROM trace_log WHERE trace_type = 'OffCPU'"), [(1,)], said)
         database.close()
 
+    def test_open_wait(self):
+        """A wait that goes on when the recording ends has a sample. Another process has the file locked at that moment."""
+        host = self.start_lines()
+        command = self.begin(host)
+        print("SELECT pause(300)", file=host.stdin, flush=True)
+        self.assertEqual(read_line(host.stdout, "the function"), "pauses\n")
+        wait_until(lambda: state(host.pid) == "S", "its sleep")
+        time.sleep(0.2)
+        wait_until(self.has_views, "the file")
+        other = sqlite3.connect(self.trace, isolation_level=None, timeout=60)
+        other.execute("BEGIN IMMEDIATE")
+        command.send_signal(signal.SIGINT)
+        time.sleep(1)
+        other.close()
+        said = self.end_of(command)
+        self.assertEqual(self.rows("SELECT max(wait_ns) > 100000000 FROM trace_log WHERE trace_type = 'OffCPU'"), [(1,)], said)
+
     def test_end_of_the_process(self):
         host = self.start_queries()
         command = self.begin(host)

@@ -328,6 +328,7 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 	detach(getpid(), library, 1);
 	keeper_dismiss(&keeper);
 	recording.collection = rings_finish();
+	rings_leave();
 	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, NULL, 0);
 	explain_end();

@@ -216,6 +216,15 @@ struct collection *rings_finish(void)
 	return &rings.collection;
 }
 
+void rings_leave(void)
+{
+	for (size_t i = 0; i < rings.guests.count; i++) {
+		recorded_leave(rings.guests.items[i].recorded, &rings.collection);
+		guest_close(&rings.guests.items[i].guest);
+	}
+	rings.guests.count = 0;
+}
+
 size_t rings_left(void)
 {
 	return rings.guests.count;

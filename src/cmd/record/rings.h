@@ -25,7 +25,10 @@ void rings_watch(const char *path, int64_t max_bytes);
  * process has a child. */
 struct collection *rings_finish(void);
 
-/* After that: how many processes are still recorded. */
+/* After that: the remaining processes go on and are not recorded any more. */
+void rings_leave(void);
+
+/* Or: how many processes are still recorded. */
 size_t rings_left(void);
 
 /* Then: continues in a separate process until the last process of the recording has ended. That process
