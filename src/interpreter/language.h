@@ -58,7 +58,8 @@ extern const struct language language_perl;
 extern const struct language language_php;
 extern const struct language language_ruby;
 
-/* Those that find frames wherever the interpreter is interrupted, even if it was unloaded: interrupted.c. */
+/* The readers that work wherever the interpreter is interrupted, even after it was unloaded (interrupted.c).
+ */
 extern const struct frame_reader frames_python;
 extern const struct frame_reader frames_perl;
 extern const struct frame_reader frames_php;

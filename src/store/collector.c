@@ -55,7 +55,7 @@ struct recorded {
 	int64_t counters_at_ns;   /* when statements and open runs are read next */
 	int64_t records_at_ns;    /* when records were stored last */
 	int64_t stored_at_ns;     /* when something was stored last */
-	bool is_ending, is_left;  /* at the end: by its recording, it goes on */
+	bool is_ending, is_left;  /* is_left: at the end the process continues, and is no longer recorded */
 	struct collection *to;    /* during a call */
 };
 

@@ -60,7 +60,7 @@ void recorded_rest(struct recorded *recorded);
  * lost. Frees `recorded`. */
 void recorded_end(struct recorded *recorded, struct collection *to);
 
-/* The same if the process goes on and is not recorded any more. */
+/* Like recorded_end(), for a process that continues and is no longer recorded. */
 void recorded_leave(struct recorded *recorded, struct collection *to);
 
 /* The kept connection, if its file is the one that the path names now. NULL: none. */

@@ -248,8 +248,8 @@ static void publish_name(struct thread *thread, struct ring *ring)
 	    memcmp(name, thread->name, sizeof(name)) == 0)
 		return;
 	struct thread_record *record = ring_reserve(ring, sizeof(*record));
-	__atomic_store_n(&thread->named, record != NULL,
-	                 __ATOMIC_RELAXED); /* else again, at a query after the next signal */
+	/* Without room in the ring, it tries again at a query after the next signal. */
+	__atomic_store_n(&thread->named, record != NULL, __ATOMIC_RELAXED);
 	if (!record)
 		return;
 	memset(record, 0, sizeof(*record));
@@ -341,8 +341,8 @@ void threads_set_ring(struct ring *ring)
 	uint32_t slots = slots_count();
 
 	for (uint32_t i = 0; i < slots; i++) {
-		__atomic_store_n(&slots_get(i)->named, false,
-		                 __ATOMIC_RELAXED); /* another file may be its own */
+		/* The ring may be stored in another file, which has no name of the thread. */
+		__atomic_store_n(&slots_get(i)->named, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&slots_get(i)->ring, ring, __ATOMIC_RELEASE);
 	}
 }

@@ -117,6 +117,19 @@ if child and os.waitpid(child, 0)[1] == 0:
 os._exit(0)
 """
 
+# Runs each line that arrives.
+LINES = """
+import sqlite3, sys, time
+def pause(seconds):
+    print("pauses", flush=True)
+    time.sleep(seconds)
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.create_function("pause", 1, pause)
+print("ready", flush=True)
+for line in sys.stdin:
+    print(db.execute(line.strip()).fetchone()[0], flush=True)
+"""
+
 ENDLESS_TEXT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 ENDLESS = "import sqlite3; print('ready', flush=True); sqlite3.connect(':memory:').execute('%s').fetchall()" % ENDLESS_TEXT
 
@@ -139,6 +152,22 @@ class Hosts(Recording):
         host = self.start(PYTHON, "-c", program, self.stop, str(threads))
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         return host
+
+    def start_lines(self, database=":memory:"):
+        host = self.start(PYTHON, "-c", LINES, database)
+        self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
+        return host
+
+    def run_line(self, host, sql, expected):
+        print(sql, file=host.stdin, flush=True)
+        self.assertEqual(read_line(host.stdout, sql), expected + "\n")
+
+    def begin_pause(self, host):
+        """The host sleeps in a statement, for at least 0.2 s when this returns."""
+        print("SELECT pause(300)", file=host.stdin, flush=True)
+        self.assertEqual(read_line(host.stdout, "the function"), "pauses\n")
+        wait_until(lambda: state(host.pid) == "S", "its sleep")
+        time.sleep(0.2)
 
     @staticmethod
     def cpu_seconds(process):
@@ -226,20 +255,6 @@ class Hosts(Recording):
         return status["Threads"], status["TracerPid"], status["SigBlk"], links, self.timers(host.pid)
 
 
-# Runs each line that arrives.
-LINES = """
-import sqlite3, sys, time
-def pause(seconds):
-    print("pauses", flush=True)
-    time.sleep(seconds)
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.create_function("pause", 1, pause)
-print("ready", flush=True)
-for line in sys.stdin:
-    print(db.execute(line.strip()).fetchone()[0], flush=True)
-"""
-
-
 class Attach(Hosts):
     def test_queries(self):
         """Each of five recordings has samples and the plan, and leaves nothing in the host but memory."""
@@ -266,23 +281,13 @@ class Attach(Hosts):
         host = self.start_lines()
         command = self.begin(host, "--setting", "log_queries_min_query_duration_ns=0")
         for i in range(1, 5):
-            print("SELECT %d" % i, file=host.stdin, flush=True)
-            self.assertEqual(read_line(host.stdout, "a result"), "%d\n" % i)
+            self.run_line(host, "SELECT %d" % i, str(i))
             if i == 1:
                 wait_until(lambda: self.number("SELECT count(*) FROM query_log"), "the first run")
         said = self.interrupt(command)
         self.assertEqual(self.rows("SELECT query FROM query_log ORDER BY 1"), [("SELECT %d" % i,) for i in range(1, 5)], said)
         self.assertEqual(self.rows("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'SELECT _'"), [(4,)], said)
         host.communicate()
-
-    def start_lines(self, database=":memory:"):
-        host = self.start(PYTHON, "-c", LINES, database)
-        self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
-        return host
-
-    def run_line(self, host, sql, expected):
-        print(sql, file=host.stdin, flush=True)
-        self.assertEqual(read_line(host.stdout, sql), expected + "\n")
 
     def test_again(self):
         """A second recording of the same threads has their names, the sums of the WAL, and the wait that is open when the
@@ -302,10 +307,7 @@ class Attach(Hosts):
             self.assertIn(("python3",), self.rows("SELECT thread_name FROM threads"), said)
             self.assertEqual(self.rows("SELECT sum(transactions) FROM wal_log WHERE event = 'append'"), [(20,)], said)
         command = self.begin(host)
-        print("SELECT pause(300)", file=host.stdin, flush=True)
-        self.assertEqual(read_line(host.stdout, "the function"), "pauses\n")
-        wait_until(lambda: state(host.pid) == "S", "its sleep")
-        time.sleep(0.2)
+        self.begin_pause(host)
         host.kill()
         said = self.end_of(command)
         self.assertEqual(self.rows("SELECT max(wait_ns) > 100000000 FROM trace_log WHERE trace_type = 'OffCPU'"), [(1,)], said)
@@ -315,10 +317,7 @@ class Attach(Hosts):
         """A wait that goes on when the recording ends has a sample. Another process has the file locked at that moment."""
         host = self.start_lines()
         command = self.begin(host)
-        print("SELECT pause(300)", file=host.stdin, flush=True)
-        self.assertEqual(read_line(host.stdout, "the function"), "pauses\n")
-        wait_until(lambda: state(host.pid) == "S", "its sleep")
-        time.sleep(0.2)
+        self.begin_pause(host)
         wait_until(self.has_views, "the file")
         other = sqlite3.connect(self.trace, isolation_level=None, timeout=60)
         other.execute("BEGIN IMMEDIATE")

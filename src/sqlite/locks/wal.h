@@ -61,5 +61,5 @@ void wal_forget_all(void);
 /* The process or the recording ends: writes the rest to the ring. On any thread. */
 void wal_flush_all(void);
 
-/* In the child of a fork: the rest is the parent's. */
+/* In the child of a fork: discards sums that the parent will write. */
 void wal_forget_sums(void);
