@@ -131,7 +131,7 @@ scan("whole_view", "SELECT c.name, s.n FROM customers AS c LEFT JOIN counts AS s
      ORDERS + BY_CUSTOMER + "CREATE VIEW counts AS SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id;", "whole_view", also="automatic_index")
 FILES = "CREATE TABLE files(id INTEGER PRIMARY KEY, %s); INSERT INTO files " + ROWS % 400 + "SELECT i, %s FROM n;"
 OWNERS = "SELECT owner, count(*) FROM files GROUP BY owner"
-scan("wide_rows", OWNERS, nothing, FILES % ("content BLOB, owner INT", "zeroblob(60000), i % 3"), "wide_rows", also="small_cache sort")
+scan("wide_rows", OWNERS, nothing, FILES % ("content BLOB, owner INT", "zeroblob(60000), i % 3"), "wide_rows", also="repeated_reads sort")
 STARS = ORDERS + "CREATE TABLE stars(name TEXT PRIMARY KEY); INSERT INTO stars " + ROWS % 20 + "SELECT 'Name ' || (i * 7) FROM n; CREATE INDEX by_name ON customers(name); CREATE INDEX by_city ON customers(city);"
 scan("join_or", "SELECT c.id FROM customers AS c JOIN stars AS s ON (c.name = s.name OR c.city = s.name)", nothing, STARS, "join_order")
 
@@ -254,7 +254,7 @@ def trigger(path, timed):
 
 
 @program("CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); PRAGMA journal_mode = WAL;", "checkpoint", " t",
-         "commit_sync cache_spill small_cache")  # DELETE reads and frees 10 MB, with a cache of 2
+         "commit_sync cache_spill repeated_reads")  # DELETE reads and frees 10 MB, with a cache of 2
 def checkpoints(path, timed):
     db = connect(path)
     db.execute("PRAGMA wal_autocheckpoint = 1")
@@ -355,7 +355,7 @@ def busy_snapshot(path, timed):
     timed(lambda: None)
 
 
-@program("PRAGMA page_size = 65536;" + ORDERS, "small_cache", "SELECT total((SELECT total", None)
+@program("PRAGMA page_size = 65536;" + ORDERS, "repeated_reads", "SELECT total((SELECT total", None)
 def small_cache(path, timed):
     db = connect(path)
     db.execute("PRAGMA cache_size = 3")
@@ -364,7 +364,7 @@ def small_cache(path, timed):
            lambda i: ("[" + ",".join(map(str, range(i, i + 300))) + "]",))
 
 
-@program(ORDERS, "cache_spill", "UPDATE orders SET total", "small_cache")
+@program(ORDERS, "cache_spill", "UPDATE orders SET total", "repeated_reads")
 def cache_spill(path, timed):
     """fine_updates_by_key is the same with a cache that is large enough."""
     db = connect(path)

@@ -375,7 +375,7 @@ select("search_flags", "CREATE TABLE tickets(id INTEGER PRIMARY KEY, status TEXT
        "SELECT id, title FROM tickets WHERE customer = ? AND status = 'open' AND deleted = 0", lambda i: (i % 3000,), "poor_search", "FROM tickets")
 PICTURES = ("CREATE TABLE pictures(id INTEGER PRIMARY KEY, name TEXT, album INT, data BLOB);"
             "INSERT INTO pictures " + ROWS % 60 + "SELECT i, 'picture ' || i, i % 4, zeroblob(100000) FROM n;")
-select("wide_values_all_columns", PICTURES, "SELECT * FROM pictures WHERE album < ?", lambda i: (4,), "wide_values", "FROM pictures", "small_cache wide_rows slow_consumer")  # Python copies the values
+select("wide_values_all_columns", PICTURES, "SELECT * FROM pictures WHERE album < ?", lambda i: (4,), "wide_values", "FROM pictures", "repeated_reads wide_rows slow_consumer")  # Python copies the values
 
 
 @program(FORUM, "whole_database", "integrity_check")
@@ -395,7 +395,7 @@ def commit_while_reading(path, timed):
         timed(lambda: db.execute("UPDATE sales SET cents = cents + 1 WHERE id = ?", (i,)))
 
 
-@program("PRAGMA page_size = 65536;" + SHOP, "small_cache", "SELECT extra")
+@program("PRAGMA page_size = 65536;" + SHOP, "repeated_reads", "SELECT extra")
 def small_cache_of_short_runs(path, timed):
     db = connect(path)
     db.execute("PRAGMA cache_size = 2")

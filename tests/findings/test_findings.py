@@ -50,7 +50,7 @@ class Findings(Recording):
         database = os.path.join(self.databases, program.name + ".db")
         trace = os.path.join(self.folder, program.name + ".trace")
         self.make(database, program.setup)
-        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", trace, *([] if program.finding in ("checkpoint", "small_cache", "cache_spill") or program.name.startswith("fine_load") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
+        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", trace, *([] if program.finding in ("checkpoint", "repeated_reads", "cache_spill") or program.name.startswith("fine_load") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
                                "query_profiler_max_overhead_percent=0", *options, "--", PYTHON,
                                source.__file__, program.name, database], capture_output=True, text=True,
                               timeout=300, check=False)

@@ -12,6 +12,22 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from recording import *
 
 HOST = os.path.abspath(sys.argv.pop(1))
+# A reader of 400 scattered rows, with a cache that holds them all, and a second connection that commits after each run if
+# the second argument is 1.
+EMPTIED = """
+import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -100000; CREATE TABLE t (id INTEGER PRIMARY KEY, x); CREATE TABLE u (x);"
+                 "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) INSERT INTO t SELECT i, zeroblob(3900) FROM n;")
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+end = time.monotonic() + 2.5
+runs = 0
+while time.monotonic() < end or runs < 100:
+    db.execute("SELECT sum(length(x)) FROM t WHERE id % 5 = ?", (runs % 5,)).fetchall()
+    runs += 1
+    if sys.argv[2] == "1":
+        other.execute("INSERT INTO u VALUES (1)")
+"""
 COUNTS = "page_cache_hits, page_cache_misses, page_cache_writes, page_cache_spills"
 
 
@@ -29,7 +45,13 @@ class Connections(Recording):
 
     def findings(self):
         done = subprocess.run([QUERYPROF, "findings", self.trace, "--format", "json"], capture_output=True, text=True, timeout=300, check=True)
-        return [one for one in json.loads(done.stdout) if one["finding"] == "small_cache"]
+        return [one for one in json.loads(done.stdout) if one["finding"] == "repeated_reads"]
+
+    def emptied(self, is_emptied):
+        done = self.record(PYTHON, "-c", EMPTIED, os.path.join(self.folder, "app.db"), str(int(is_emptied)),
+                           options=OPTIONS + ("--setting", "log_queries_min_query_duration_ns=0"))
+        self.assertEqual(done.returncode, 0, self.seen)
+        return self.findings()
 
     def test_small(self):
         (hits, *others), rows = self.host(20)
@@ -60,6 +82,18 @@ class Connections(Recording):
         self.assertEqual(list(rows[-1][5:]), counts[1:])
         self.assertEqual(counts[3], 0)
         self.assertEqual(self.findings(), [])
+
+    def test_emptied(self):
+        """A connection that reads after another one has committed begins with an empty cache. A larger one is no cure."""
+        finding, = self.emptied(True)
+        self.assertIn("because commits of other connections empty its page cache", finding["title"])
+        commits, runs = map(int, re.search(r"at least (\d+) commits of other connections during (\d+) runs", finding["evidence"].replace(",", "")).groups())
+        self.assertTrue(runs / 2 <= commits <= runs, finding)
+        self.assertIn("mmap_size = 9437184 ", finding["cure"])
+
+    def test_kept(self):
+        """The other connection is open, and commits nothing."""
+        self.assertEqual(self.emptied(False), [])
 
     def test_short(self):
         """A connection that lives for less than a second has no row."""
