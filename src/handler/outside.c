@@ -122,7 +122,14 @@ void outside_release_callers(void)
 
 void outside_forget(struct thread *thread)
 {
-	memset(&thread->outside, 0, sizeof(thread->outside));
+	outside_forget_work(thread);
+	thread->outside.language = 0;
+}
+
+void outside_forget_work(struct thread *thread)
+{
+	memset(thread->outside.runs, 0, sizeof(thread->outside.runs));
+	memset(thread->outside.transactions, 0, sizeof(thread->outside.transactions));
 	/* Its counts are pushed again with another key. */
 	thread->queries[0].key = (struct query_key){ 0 };
 }

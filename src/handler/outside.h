@@ -49,5 +49,8 @@ void outside_set_callers(const struct outside_callers *callers);
 size_t outside_acquire_callers(const struct thread *thread, const char **bytes);
 void outside_release_callers(void);
 
-/* The slot gets another thread, or becomes a child's. */
+/* The slot gets another thread. */
 void outside_forget(struct thread *thread);
+
+/* The slot becomes a forked child's, whose thread has the same frames. */
+void outside_forget_work(struct thread *thread);

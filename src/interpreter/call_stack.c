@@ -6,6 +6,7 @@
 
 #include "base/loader.h"
 #include "base/lock.h"
+#include "handler/outside.h"
 #include "interpreter/interrupted.h"
 #include "interpreter/language.h"
 
@@ -115,6 +116,14 @@ static void search_once(bool was_any_found)
 	lock_release(&lock);
 }
 
+static void search_if_due(void)
+{
+	bool was_any_found = is_any_found();
+
+	if (is_due(was_any_found))
+		search_once(was_any_found);
+}
+
 /* --- of a call ----------------------------------------------------------------------------------- */
 
 static void read_language(struct call_stack *stack, size_t language)
@@ -130,14 +139,27 @@ static void read_language(struct call_stack *stack, size_t language)
 
 size_t call_stack_read(char to[CALL_STACK_BYTES])
 {
-	bool was_any_found = is_any_found();
 	struct call_stack stack = { .bytes = to };
 
-	if (is_due(was_any_found))
-		search_once(was_any_found);
+	search_if_due();
 	for (size_t i = 0; !stack.size && i < LANGUAGES; i++)
 		if (is_found(i) && (stack.memory || (stack.memory = memory_open())))
 			read_language(&stack, i);
 	memory_close(stack.memory);
 	return stack.size;
+}
+
+void call_stack_find(void)
+{
+	struct memory *memory;
+	uintptr_t at = 0;
+
+	if (!__atomic_load_n(&outside_is_on, __ATOMIC_RELAXED) || !(memory = memory_open()))
+		return;
+	search_if_due();
+	for (size_t i = 0; !at && i < LANGUAGES; i++)
+		if (is_found(i) && interrupted_can_read(languages[i]->frames) &&
+		    (at = languages[i]->thread(memory)))
+			interrupted_keep(languages[i]->frames, at);
+	memory_close(memory);
 }

@@ -26,3 +26,7 @@
  * Returns their size in bytes, at most CALL_STACK_BYTES; 0: there are none, or they are not
  * understood. */
 size_t call_stack_read(char to[CALL_STACK_BYTES]);
+
+/* Finds the interpreter of the calling thread, which has got its slot in a call, for samples of the program's own
+ * code. Otherwise they have no frames before a call stack is read. Nothing unless they are taken (handler/outside.h). */
+void call_stack_find(void);

@@ -31,13 +31,25 @@ static size_t acquire(const struct outside *outside, const char **acquired)
 
 const struct outside_callers interrupted_callers = { acquire, memory_release };
 
-void interrupted_keep(const struct frame_reader *reader, uintptr_t at)
+static uint32_t number_of(const struct frame_reader *reader)
 {
-	struct thread *thread = thread_current;
 	uint32_t number = 0;
 
 	while (number < READERS && readers[number] != reader)
 		number++;
+	return number;
+}
+
+bool interrupted_can_read(const struct frame_reader *reader)
+{
+	return number_of(reader) < READERS;
+}
+
+void interrupted_keep(const struct frame_reader *reader, uintptr_t at)
+{
+	struct thread *thread = thread_current;
+	uint32_t number = number_of(reader);
+
 	if (!thread || number == READERS)
 		return;
 	outside_set_callers(&interrupted_callers);

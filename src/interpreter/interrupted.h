@@ -5,9 +5,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "interpreter/language.h"
+
+/* Whether a signal handler may call the reader. */
+bool interrupted_can_read(const struct frame_reader *reader);
 
 /* The calling thread has frames, which `reader` found for `thread`. They will be found wherever the thread is
  * interrupted later, if the reader may be called there. */

@@ -41,7 +41,12 @@
 static __thread bool excluded __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t key;
-static void (*notify_company)(void); /* atomic */
+static void (*notify)(void), (*notify_company)(void); /* atomic */
+
+void threads_notify(void (*call)(void))
+{
+	__atomic_store_n(&notify, call, __ATOMIC_RELEASE);
+}
 
 void threads_notify_company(void (*call)(void))
 {
@@ -216,6 +221,8 @@ static struct thread *register_thread(void)
 	/* Counted, not changed, because the mask belongs to the host. */
 	counter_add(SAMPLER_THREADS_BLOCKED, slot->began_blocked);
 	threads_publish_name(slot);
+	if (__atomic_load_n(&notify, __ATOMIC_ACQUIRE))
+		notify();
 	if (sampler_counter(SAMPLER_THREADS) > 1 && __atomic_load_n(&notify_company, __ATOMIC_ACQUIRE))
 		notify_company();
 	return slot;
@@ -374,7 +381,7 @@ void threads_after_fork(void)
 	forget_cpu_clock(self);
 	self->account = (struct thread_account){ 0 };
 	if (!self->nesting)
-		outside_forget(self);
+		outside_forget_work(self);
 	random_seed(self); /* or parent and child would make the same keys */
 	/* No more than the name: another thread may have had the loader's lock, which no thread releases in
 	 * the child. */

@@ -20,6 +20,9 @@ static inline struct thread *sampler_thread(void)
 	return sampler_find_thread();
 }
 
+/* Each thread that gets a slot calls this then, outside its query. */
+void threads_notify(void (*call)(void));
+
 /* Each thread that gets a slot while another one has one calls this then, outside its query. */
 void threads_notify_company(void (*call)(void));
 

@@ -49,6 +49,31 @@ for thread in threads:
 for thread in threads:
     thread.join()
 """
+# A thread for each request, and a forked process. None of their statements has to have a sample.
+REQUESTS = """
+import os, sqlite3, sys, threading, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA synchronous = OFF")
+db.execute("CREATE TABLE t (i)")
+db.close()
+def request():
+    db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("INSERT INTO t VALUES (1)")
+    time.sleep(0.2)  # LINE sleep
+    db.execute("COMMIT")
+for _ in range(4):
+    thread = threading.Thread(target=request)
+    thread.start()
+    thread.join()
+request()
+child = os.fork()
+if not child:
+    request()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
 PHP_PROGRAM = """<?php
 function burn($seconds) {
     $turns = $seconds * $GLOBALS['rate'];
@@ -193,6 +218,13 @@ class Lines(Recording):
         """The interpreter's lock makes their waits short ones, so only CPU time is checked."""
         self.run_program([PYTHON], PYTHON_PROGRAM, ".py", "4")
         self.check(sleeps=False)
+
+    def test_first_calls(self):
+        """The first sleep of a thread, and of a forked process, has its line."""
+        self.run_program([PYTHON], REQUESTS, ".py")
+        sleeps = "trace_type = 'ProgramOffCPU' AND wait_ns > 1e8 AND outside = 'transaction'"
+        self.assertEqual(self.rows("SELECT count(*) FROM trace_log WHERE " + sleeps), [(6,)])
+        self.assertEqual(self.share(sleeps, ["sleep"]), 1)
 
     def test_php(self):
         self.run_program(["php"], PHP_PROGRAM, ".php")

@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "base/thread_key.h"
 #include "handler/unwind/stack_copy.h"
+#include "interpreter/call_stack.h"
 #include "timers/threads.h"
 
 __thread struct calling *calling_current;
@@ -56,8 +57,9 @@ static void end_thread(void *unused_value)
 		give_back(calling, calling);
 }
 
-static void make_key(void)
+static void begin_process(void)
 {
+	threads_notify(call_stack_find);
 	has_key = !thread_key_create(&key, end_thread);
 }
 
@@ -91,7 +93,7 @@ struct calling *calling_begin_thread(void)
 	static struct once once;
 	struct calling *calling;
 
-	once_do(&once, make_key);
+	once_do(&once, begin_process);
 	calling = acquire_unused();
 	if (!calling)
 		calling = make_calling();
