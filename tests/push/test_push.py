@@ -517,10 +517,18 @@ class Following(Sent):
         done = push("--max-bytes-per-second", "1000000", self.path, server.url)
         took = time.monotonic() - begin
         sent = sum(len(body) for _, _, _, body in server.seen)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(sent, 200000)
         # A request that fits into the sockets' buffers is sent without delay.
         self.assertGreater(took, 0.3 * sent / 1000000)
+
+    def test_slow_by_request(self):
+        """The time limit of a request is not for what --max-bytes-per-second makes it wait."""
+        server, file = self.fake(), self.maker()
+        file.add(5000)
+        done = push("--max-bytes-per-second", "50000", "--timeout", "5", "--retry-for", "0", self.path, server.url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(max(len(body) for _, _, _, body in server.seen), 8 * 50000)
 
 
 class Ways(Sent):

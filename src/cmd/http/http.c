@@ -264,6 +264,12 @@ static size_t keep_answer(char *data, size_t one, size_t count, void *context)
 	return size;
 }
 
+/* How long the speed limit makes a body take at most: libcurl keeps below it. */
+static int64_t slowed_s(size_t size)
+{
+	return http.settings.bytes_per_second ? 2 * ((int64_t)size / http.settings.bytes_per_second + 1) : 0;
+}
+
 static void set_options(const char *url, struct curl_slist *headers, const void *body, size_t size)
 {
 	CURL *easy = http.easy;
@@ -282,7 +288,7 @@ static void set_options(const char *url, struct curl_slist *headers, const void 
 	curl.curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, count_header);
 	curl.curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_answer);
 	curl.curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
-	curl.curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)http.settings.timeout_s);
+	curl.curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)(http.settings.timeout_s + slowed_s(size)));
 	if (http.settings.bytes_per_second)
 		curl.curl_easy_setopt(easy, CURLOPT_MAX_SEND_SPEED_LARGE,
 		                      (curl_off_t)http.settings.bytes_per_second);

@@ -24,7 +24,7 @@ struct http_settings {
 	const char *credentials; /* a file, NULL: none. Lines: user NAME, password TEXT, header NAME: VALUE */
 	const char *authorities; /* path of a file of certificates, NULL: the system's */
 	int64_t bytes_per_second; /* 0: unlimited */
-	int64_t timeout_s;        /* of one request */
+	int64_t timeout_s;        /* of one request, besides the time that bytes_per_second makes it take */
 	int64_t patience_s;       /* how long a request is repeated; INT64_MAX: until http_stop() */
 	const char *gave_up;      /* the end of the message after the last error */
 };
