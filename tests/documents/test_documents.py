@@ -140,9 +140,11 @@ class Documents(unittest.TestCase):
         program = "import sqlite3, sys; sqlite3.connect(':memory:').execute('SELECT 1').fetchall(); print(flush=True); sys.stdin.read()"
         with subprocess.Popen([os.path.join(BUILD, "queryprof"), "record", "-o", "app.trace", "--append", "--",
                                "/usr/bin/python3", "-c", program], cwd=self.folder, stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recording:
-            recording.stdout.readline()
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recording:
+            if recording.stdout.readline() != "\n":
+                self.fail("the program did not begin: " + recording.stderr.read())
             self.run_command(command)
+            recording.communicate()
 
     def run_served(self, command):
         """The command prints an address, and ends when it is terminated."""
