@@ -156,6 +156,29 @@ class Unrecorded(Live):
                           "a dump while it waits")[0]
         self.assertIn("holder process %d (python3), which has %s of %s" % (holder, lock, path), text)
 
+    def expect_outside(self, holder, lock, path):
+        """The thread that sleeps with the lock is outside SQLite."""
+        seen = self.look(holder, lambda seen: [thread["wait_cause"] for thread in seen["outside"]] == ["sleep"])
+        thread, = seen["outside"]
+        self.assertEqual((thread["thread_id"], seen["runs"]), (holder.pid, []))
+        self.assertIn("%s of %s" % (lock, path), thread["locks"])
+        self.assertIn("nanosleep", thread["stack"])
+        self.assertRegex(self.ask("dump", str(holder.pid)).stdout,
+                         r"(?m)^thread %d python3 of process %d \(python3\): outside SQLite, waits: sleep\n  locks +.*\n  stack +\S*nanosleep < "
+                         % (holder.pid, holder.pid))
+
+    def test_own_lock(self):
+        """In a WAL database a writer does not wait for another process that only has it open."""
+        path = os.path.join(os.path.realpath(self.folder), "app.db")
+        idle = self.ready(PYTHON, "-c", "import sqlite3, sys, time\ndb = sqlite3.connect(sys.argv[1])\n"
+                          "db.execute('PRAGMA journal_mode = wal')\ndb.execute('CREATE TABLE t (x)')\n"
+                          "print('ready', flush=True)\ntime.sleep(3600)", path)
+        host = self.ready(PYTHON, "-c", "import sqlite3, sys\nfirst, second = (sqlite3.connect(sys.argv[1], isolation_level=None, timeout=3600) for _ in range(2))\n"
+                          "first.execute('BEGIN IMMEDIATE')\nprint('ready', flush=True)\nsecond.execute('INSERT INTO t VALUES (1)')", path)
+        seen = self.look(host, lambda seen: any((run["wait_cause"], run["state"]) == ("lock", "sleeping") for run in seen["runs"]))
+        self.assertIn((path, "SHARED", idle.pid), [(row["database"], row["lock"], row["process_id"]) for row in seen["databases"]])
+        self.assertEqual([(run["holder_process_id"], run["holders"]) for run in seen["runs"]], [(None, None)])
+
     def test_lock(self):
         path = os.path.join(os.path.realpath(self.folder), "app.db")
         for mode, lock in (("delete", "RESERVED"), ("wal", "WAL write")):
@@ -164,6 +187,8 @@ class Unrecorded(Live):
                                 "db.execute('BEGIN IMMEDIATE')\nprint('ready', flush=True)\ntime.sleep(3600)", path, mode)
             host = self.ready(STUCK, "waits", path)
             self.expect_holder(host, holder.pid, lock, path)
+            self.expect_outside(holder, lock, path)
+            self.assertEqual(self.dump(host.pid)["outside"], [])
             host.kill()
             holder.kill()
             host.wait()

@@ -21,6 +21,7 @@
 #include "sql_live_runs.h"
 #include "sql_live_transactions.h"
 #include "sql_live_unrecorded_locks.h"
+#include "sql_live_unrecorded_outside.h"
 #include "sql_live_unrecorded_runs.h"
 
 static const char *format_name;
@@ -94,8 +95,16 @@ static const char *holder_of(sqlite3_stmt *row, char words[ROW_WORDS])
 {
 	if (row_has(row, "function") && strcmp(row_text(row, "wait_cause"), "lock") == 0)
 		return row_has(row, "holders") ? row_text(row, "holders")
-		                               : "no other process has a lock of its open databases now";
+		                               : "no other process has a lock now that it could wait for";
 	return row_holder(row, words);
+}
+
+/* As seen from outside. */
+static void print_native_stack(sqlite3_stmt *row, const char *stack)
+{
+	print_field("stack", *stack ? stack : "not known");
+	if (row_number(row, "stack_is_truncated"))
+		print_field("", "... (the rest cannot be read)");
 }
 
 static void print_stack(sqlite3_stmt *row, const char *stack)
@@ -108,31 +117,39 @@ static void print_stack(sqlite3_stmt *row, const char *stack)
 		print_field("stack", words);
 		print_field("", stack);
 	} else if (row_has(row, "function")) {
-		print_field("stack", *stack ? stack : "not known");
-		if (row_number(row, "stack_is_truncated"))
-			print_field("", "... (the rest cannot be read)");
+		print_native_stack(row, stack);
 	} else {
 		print_field("stack", "not known: it has no sample yet");
 	}
+}
+
+/* A line that begins with the thread; `since`: how long it has done this. */
+static void print_thread(sqlite3_stmt *row, const char *since)
+{
+	char words[ROW_WORDS];
+	char *head = sqlite3_mprintf("thread %s%s%s of process %s (%s): %s%s", row_text(row, "thread_id"),
+	                             row_has(row, "thread_name") ? " " : "", row_text(row, "thread_name"),
+	                             row_text(row, "process_id"), row_text(row, "program"), since,
+	                             row_doing(row, words));
+
+	if (head) {
+		putchar('\n');
+		terminal_print(head, strlen(head), 0, INT_MAX);
+		putchar('\n');
+	}
+	sqlite3_free(head);
 }
 
 static void print_run(sqlite3_stmt *row)
 {
 	char words[ROW_WORDS], age[ROW_DURATION];
 	char *query = in_one_line(row_text(row, "query"), " "),
-	     *stack = in_one_line(row_text(row, "stack"), " < "), *head = NULL;
+	     *stack = in_one_line(row_text(row, "stack"), " < ");
 
-	head = sqlite3_mprintf("\nthread %s%s%s of process %s (%s): %s, %s", row_text(row, "thread_id"),
-	                       row_has(row, "thread_name") ? " " : "", row_text(row, "thread_name"),
-	                       row_text(row, "process_id"), row_text(row, "program"),
-	                       row_has(row, "elapsed_ns") ? row_duration(row, "elapsed_ns", age)
-	                                                  : "running since before this look",
-	                       row_doing(row, words));
-	if (head) {
-		putchar('\n');
-		terminal_print(head + 1, strlen(head + 1), 0, INT_MAX);
-		putchar('\n');
-	}
+	snprintf(words, sizeof(words), "%s, ",
+	         row_has(row, "elapsed_ns") ? row_duration(row, "elapsed_ns", age)
+	                                    : "running since before this look");
+	print_thread(row, words);
 	print_statement(row, query ? query : "");
 	print_field("database", row_text(row, "database"));
 	print_field("caller", row_text(row, "caller"));
@@ -143,7 +160,6 @@ static void print_run(sqlite3_stmt *row)
 			            row_has(row, "plan_node") ? row_text(row, "plan_node") : "not known");
 		print_stack(row, stack ? stack : "");
 	}
-	sqlite3_free(head);
 	sqlite3_free(query);
 	sqlite3_free(stack);
 }
@@ -226,6 +242,16 @@ static void print_unrecorded_head(const struct unrecorded *unrecorded)
 		       (int)unrecorded->process);
 }
 
+static void print_outside(sqlite3_stmt *row)
+{
+	char *stack = in_one_line(row_text(row, "stack"), " < ");
+
+	print_thread(row, "outside SQLite, ");
+	print_field("locks", row_text(row, "locks"));
+	print_native_stack(row, stack ? stack : "");
+	sqlite3_free(stack);
+}
+
 static void print_lock(sqlite3_stmt *row)
 {
 	char *line =
@@ -264,6 +290,11 @@ static int print_unrecorded(const struct unrecorded *unrecorded)
 
 	print_unrecorded_head(unrecorded);
 	result = print_each(unrecorded->db, sql_live_unrecorded_runs, "", print_run);
+	if (!result)
+		result = print_each(unrecorded->db, sql_live_unrecorded_outside,
+		                    "\nThe process has locks that exclude others. Which of its threads took them is not "
+		                    "known.\n",
+		                    print_outside);
 	if (!result)
 		result = print_each(unrecorded->db, sql_live_unrecorded_locks,
 		                    "\nopen databases, and who has locks of them\n", print_lock);
@@ -322,6 +353,8 @@ static int print_unrecorded_json(const struct unrecorded *unrecorded)
 	else
 		printf("null");
 	result = print_rows("runs", prepare(unrecorded->db, sql_live_unrecorded_runs));
+	if (!result)
+		result = print_rows("outside", prepare(unrecorded->db, sql_live_unrecorded_outside));
 	if (!result)
 		result = print_rows("databases", prepare(unrecorded->db, sql_live_unrecorded_locks));
 	printf("}\n");
@@ -395,7 +428,8 @@ const struct command command_dump = {
 		"those of the query's newest sample, whose age is printed. Queries that began or ended "
 		"during the reading are counted and not shown.\n\n"
 		"Of any other process, dump prints for each thread inside SQLite the statement, what the "
-		"thread waits for, and its stack. How long the statement has run is not known. The databases "
+		"thread waits for, and its stack. How long the statement has run is not known. If the process has "
+		"a lock that excludes others, the stacks of its other threads follow. The databases "
 		"that the process has open follow, with the locks of all processes on them. dump loads, "
 		"calls and writes nothing in the process. It stops each thread by ptrace, without a signal, "
 		"while it copies the stack. It needs x86-64, libdw, and a SQLite with the names of its "

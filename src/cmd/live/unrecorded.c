@@ -123,7 +123,7 @@ struct taking {
 	const struct inspection *inspection;
 	const struct sqlite_codes *codes;
 	struct foreign_space space;
-	sqlite3_stmt *runs, *databases, *locks;
+	sqlite3_stmt *runs, *outside, *databases, *locks;
 	int code;
 };
 
@@ -277,32 +277,39 @@ static enum wait_cause cause_of(const struct taking *taking, const struct inspec
 
 /* --- threads -------------------------------------------------------------------------------------- */
 
+/* What the thread does, with the frames from this one on. */
+static void bind_thread(const struct taking *taking, sqlite3_stmt *row, const struct inspected_thread *thread,
+                        const struct names *names, uint32_t first)
+{
+	const struct unrecorded *unrecorded = taking->unrecorded;
+	char *stack = stack_from(names, first), name[16];
+
+	process_name(unrecorded->process, thread->id, name, sizeof(name));
+	live_bind_number(row, ":process_id", unrecorded->process);
+	live_bind_text(row, ":program", unrecorded->program);
+	live_bind_number(row, ":thread_id", thread->id);
+	live_bind_text(row, ":thread_name", name[0] ? name : NULL);
+	live_bind_text(row, ":state", live_state_name(thread->state));
+	live_bind_text(row, ":wait_cause", wait_cause_name(cause_of(taking, thread, names)));
+	live_bind_text(row, ":stack", stack);
+	live_bind_number(row, ":stack_is_truncated", !thread->is_whole);
+	sqlite3_free(stack);
+}
+
 static void add_run(struct taking *taking, const struct inspected_thread *thread, const struct names *names,
                     const struct inspected_statement *statement, uint32_t depth, uint32_t frame)
 {
-	const struct unrecorded *unrecorded = taking->unrecorded;
-	const enum wait_cause cause = cause_of(taking, thread, names);
 	const struct sqlite_code *code = code_at(taking, thread->frames[frame]);
-	char *stack = stack_from(names, statement && depth < thread->statement_count ? frame : 0);
-	char name[16];
 
-	process_name(unrecorded->process, thread->id, name, sizeof(name));
-	live_bind_number(taking->runs, ":process_id", unrecorded->process);
-	live_bind_text(taking->runs, ":program", unrecorded->program);
-	live_bind_number(taking->runs, ":thread_id", thread->id);
-	live_bind_text(taking->runs, ":thread_name", name[0] ? name : NULL);
+	bind_thread(taking, taking->runs, thread, names,
+	            statement && depth < thread->statement_count ? frame : 0);
 	live_bind_number(taking->runs, ":depth", depth);
-	live_bind_text(taking->runs, ":state", live_state_name(thread->state));
-	live_bind_text(taking->runs, ":wait_cause", wait_cause_name(cause));
 	live_bind_text(taking->runs, ":function", name_of(names, frame));
 	live_bind_text(taking->runs, ":query",
 	               statement && statement->size ? taking->inspection->texts + statement->text : NULL);
 	live_bind_number(taking->runs, ":is_cut", statement && statement->is_cut);
 	live_bind_text(taking->runs, ":library_path", code ? code->object->path : NULL);
-	live_bind_text(taking->runs, ":stack", stack);
-	live_bind_number(taking->runs, ":stack_is_truncated", !thread->is_whole);
 	live_insert(taking->runs, &taking->code);
-	sqlite3_free(stack);
 }
 
 static void add_thread(struct taking *taking, const struct inspected_thread *thread)
@@ -310,6 +317,7 @@ static void add_thread(struct taking *taking, const struct inspected_thread *thr
 	struct unrecorded *unrecorded = taking->unrecorded;
 	struct names names;
 	uint32_t frame;
+	bool is_inside;
 
 	if (thread->error && thread->error != ESRCH && !unrecorded->unseen++) {
 		unrecorded->unseen_thread = thread->id;
@@ -325,10 +333,14 @@ static void add_thread(struct taking *taking, const struct inspected_thread *thr
 	for (uint32_t i = 0; i < thread->statement_count; i++)
 		add_run(taking, thread, &names, &thread->statements[i], thread->statement_count - i,
 		        thread->statements[i].frame);
-	if (thread->statement_count || find_entry(taking, thread, &names, &frame))
-		unrecorded->inside++;
-	if (!thread->statement_count && find_entry(taking, thread, &names, &frame))
+	is_inside = thread->statement_count || find_entry(taking, thread, &names, &frame);
+	unrecorded->inside += is_inside;
+	if (!is_inside) {
+		bind_thread(taking, taking->outside, thread, &names, 0);
+		live_insert(taking->outside, &taking->code);
+	} else if (!thread->statement_count) {
 		add_run(taking, thread, &names, NULL, 1, frame);
+	}
 	free_names(&names);
 }
 
@@ -362,6 +374,8 @@ static void add_databases(struct taking *taking)
 static const char insert_run[] = "INSERT INTO runs VALUES (:process_id, :program, :thread_id, :thread_name, "
 				 ":depth, :state, :wait_cause, "
 				 ":function, :query, :is_cut, :library_path, :stack, :stack_is_truncated)";
+static const char insert_outside[] = "INSERT INTO outside VALUES (:process_id, :program, :thread_id, :thread_name, "
+				     ":state, :wait_cause, :stack, :stack_is_truncated)";
 static const char insert_database[] = "INSERT INTO databases VALUES (:path, :is_wal)";
 static const char insert_lock[] =
 	"INSERT INTO locks VALUES (:database, :lock, :is_exclusive, :process_id, :program)";
@@ -424,6 +438,7 @@ int unrecorded_take(struct unrecorded *unrecorded, pid_t process)
 	if (!taking.code)
 		taking.code = sqlite3_exec(unrecorded->db, sql_live_unrecorded_tables, NULL, NULL, NULL);
 	prepare(&taking, insert_run, &taking.runs);
+	prepare(&taking, insert_outside, &taking.outside);
 	prepare(&taking, insert_database, &taking.databases);
 	prepare(&taking, insert_lock, &taking.locks);
 	if (!taking.code)
@@ -431,6 +446,7 @@ int unrecorded_take(struct unrecorded *unrecorded, pid_t process)
 	if (!taking.code)
 		add_databases(&taking);
 	sqlite3_finalize(taking.runs);
+	sqlite3_finalize(taking.outside);
 	sqlite3_finalize(taking.databases);
 	sqlite3_finalize(taking.locks);
 	return taking.code;
