@@ -125,11 +125,11 @@ WHERE (detail LIKE 'SCAN %' OR detail NOT LIKE '% USING %') AND f.fullscan_steps
 
 -- The waits for locks, with the transaction that held the lock and the statement that began it: all waits for the same
 -- process, and the hundred longest waits for another recorded process, whose transaction is found by its time. Empty if the
--- waits are less than 1 % of the time.
+-- waits are less than 1 % of the time. by_checkpoint: a PRAGMA wal_checkpoint waited.
 DROP TABLE IF EXISTS temp.finding_lock_waits;
 CREATE TEMP TABLE finding_lock_waits AS
 WITH waits AS MATERIALIZED (
-	SELECT id, process, wait_ns, lock, refused, holder_process_id, holder_transaction FROM waits_for_locks
+	SELECT id, process, query, wait_ns, lock, refused, holder_process_id, holder_transaction FROM waits_for_locks
 	WHERE EXISTS (SELECT 1 FROM temp.selected AS s WHERE s.id = query)
 	  AND (SELECT total(locks) FROM temp.finding_statements) >= 0.01 * (SELECT total(wall) FROM temp.finding_statements)),
 foreign_waits AS MATERIALIZED (
@@ -137,16 +137,17 @@ foreign_waits AS MATERIALIZED (
 numbered AS MATERIALIZED (
 	SELECT id, process, number FROM transactions WHERE number IN (SELECT holder_transaction FROM waits WHERE holder_transaction <> 0)),
 held AS MATERIALIZED (
-	SELECT w.id AS wait, t.id AS holder, wait_ns, lock, refused FROM waits AS w JOIN numbered AS t ON t.process = w.process AND t.number = w.holder_transaction
+	SELECT w.id AS wait, t.id AS holder, w.query AS query, wait_ns, lock, refused FROM waits AS w JOIN numbered AS t ON t.process = w.process AND t.number = w.holder_transaction
 	UNION ALL
-	SELECT wait, f.holder, l.wait_ns, lock, refused
+	SELECT wait, f.holder, l.query, l.wait_ns, lock, refused
 	FROM (SELECT wait, holder FROM foreign_lock_holders WHERE wait IN (SELECT id FROM foreign_waits)) AS f CROSS JOIN waits_for_locks AS l ON l.id = wait
 	WHERE f.holder IS NOT NULL),
 texts AS MATERIALIZED (
 	SELECT query, max(normalized_query_hash) AS hash FROM statements WHERE query IN (SELECT first_query FROM held CROSS JOIN transactions AS t ON t.id = holder) GROUP BY 1)
-SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns
+SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns, v.query LIKE 'PRAGMA%wal\_checkpoint%' ESCAPE '\' AS by_checkpoint
 FROM held AS h CROSS JOIN transactions AS t ON t.id = h.holder
-LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query;
+LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query
+LEFT JOIN queries AS q ON q.id = h.query LEFT JOIN statements AS v ON v.id = q.statement;
 
 -- Views and subqueries that take at least 30 % of a statement's time. The statement compares their rows in its own WHERE
 -- clause, and returns few rows for many scanned ones.
@@ -172,17 +173,24 @@ GROUP BY 1 HAVING sum(runs) >= 10 AND count(*) >= 0.9 * sum(runs);
 
 -- The number of connections, if there are at least twenty, and at least one for every twenty runs, with the time of closing
 -- them and of preparing the statements that each of them prepares. Only logged runs have a connection, so there may be more;
--- expected: their number if the other runs are like the logged ones, at most one for each preparation. It is the number of
--- logged ones if each run prepares, because then logged runs of one connection may be rare by chance.
+-- opened: by their numbers, which a process gives to its connections one after the other; numbers that are far apart are not
+-- believed. expected: their number if the other runs are like the logged ones, at most one for each preparation. It is the
+-- number of logged ones if each run prepares, because then logged runs of one connection may be rare by chance.
 -- hash: the statement that takes most of that time.
 DROP TABLE IF EXISTS temp.finding_connections;
 CREATE TEMP TABLE finding_connections AS
-WITH parts AS MATERIALIZED (
-	SELECT hash, connections, runs, iif(query LIKE 'sqlite3\_%' ESCAPE '\', 0, runs) AS statement_runs, iif(query LIKE 'sqlite3\_close%' ESCAPE '\', wall, 0) AS closing,
+WITH numbers AS (
+	SELECT q.process AS process, max(session) - min(session) + 1 AS opened
+	FROM (SELECT id FROM temp.selected LIMIT 10000) CROSS JOIN queries AS q USING (id)
+	WHERE session <> 0 AND EXISTS (SELECT 1 FROM temp.finding_reconnected) GROUP BY 1),
+opened AS MATERIALIZED (SELECT total(opened) AS opened FROM numbers WHERE opened < 1000000),
+parts AS MATERIALIZED (
+	SELECT hash, connections, runs, prepares, iif(query LIKE 'sqlite3\_%' ESCAPE '\', 0, runs) AS statement_runs, iif(query LIKE 'sqlite3\_close%' ESCAPE '\', wall, 0) AS closing,
 	       iif(prepares >= 0.9 * runs, prepare, 0) AS preparing, iif(prepares < 0.5 * runs, min(prepares, 1.0 * connections * runs / logged), connections) AS expected
 	FROM temp.finding_statements LEFT JOIN temp.finding_reconnected USING (hash)),
 sums AS (
-	SELECT max(connections) AS connections, max(max(connections), coalesce(max(expected), 0)) AS expected, sum(statement_runs) AS runs,
-	       total(closing) AS closing, total(preparing) FILTER (WHERE connections) AS preparing
-	FROM parts)
-SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE connections >= 20 AND runs <= 20 * expected;
+	SELECT max(max(connections), CAST(opened AS INTEGER)) AS connections, max(max(connections), opened, coalesce(max(expected), 0)) AS expected,
+	       max(connections) AS logged, sum(statement_runs) AS runs, total(closing) AS closing,
+	       total(preparing) FILTER (WHERE connections OR prepares BETWEEN 0.9 * opened AND 1.1 * opened) AS preparing
+	FROM parts, opened)
+SELECT (SELECT hash FROM parts ORDER BY closing + iif(connections, preparing, 0) DESC LIMIT 1) AS hash, sums.* FROM sums WHERE logged >= 20 AND runs <= 20 * expected;
