@@ -7,6 +7,8 @@
  *   comments, white space, a `;` at the end            → nothing
  *   letters of words                                   → lower case (SQLite takes
  *     keywords and names in any case); quoted names stay as they are
+ *   the name of a savepoint                            → the placeholder of a literal,
+ *     because ORMs number their savepoints
  */
 #include "query/normalize.h"
 
@@ -74,15 +76,38 @@ static void add_token(struct shape *shape, const struct sql_token *token)
 	add_byte(shape, 0); /* the end of a token: `a b` is not `ab` */
 }
 
+/* SAVEPOINT name; RELEASE [SAVEPOINT] name; ROLLBACK [TRANSACTION] TO [SAVEPOINT] name */
+static bool begins_savepoint(const struct sql_token *token)
+{
+	static const char *const words[] = { "SAVEPOINT", "RELEASE", "ROLLBACK", NULL };
+
+	return sql_token_is_one_of(token, words);
+}
+
+static bool is_savepoint_name(const struct sql_token *token)
+{
+	static const char *const words[] = { "SAVEPOINT", "TRANSACTION", "TO", NULL };
+
+	return sql_token_is_name(token) && !sql_token_is_one_of(token, words);
+}
+
 uint64_t normalize_hash(const char *sql, size_t size)
 {
 	struct shape shape = { .hash = FNV_OFFSET };
 	const char *end = sql + size;
 	struct sql_token token;
+	bool is_first = true, is_savepoint = false;
 
-	for (; (token = sql_token_next(sql, end)).size; sql = token.at + token.size)
-		if (token.kind != SQL_COMMENT)
-			add_token(&shape, &token);
+	for (; (token = sql_token_next(sql, end)).size; sql = token.at + token.size) {
+		if (token.kind == SQL_COMMENT)
+			continue;
+		if (is_first)
+			is_savepoint = begins_savepoint(&token);
+		else if (is_savepoint && is_savepoint_name(&token))
+			token.kind = SQL_LITERAL;
+		is_first = false;
+		add_token(&shape, &token);
+	}
 	shape.semicolons = 0;
 	add_held(&shape);
 	return shape.hash;

@@ -47,6 +47,14 @@ static const struct {
 	{ "", ";", true },
 	{ "SELECT 1e", "SELECT 1", true },
 	{ "SELECT 1.e+5", "SELECT .5", true },
+	{ "SAVEPOINT s1", "SAVEPOINT \"s140_x2\"", true },
+	{ "RELEASE SAVEPOINT a1", "release savepoint a2;", true },
+	{ "ROLLBACK TO SAVEPOINT a1", "ROLLBACK TO SAVEPOINT a2", true },
+	{ "ROLLBACK", "ROLLBACK TO a", false },
+	{ "ROLLBACK TRANSACTION", "ROLLBACK", false },
+	{ "SAVEPOINT a", "RELEASE a", false },
+	{ "/*b*/ SAVEPOINT a", "SAVEPOINT b", true },
+	{ "SELECT release FROM a", "SELECT release FROM b", false },
 	{ "INSERT INTO \xc3\xa4 VALUES (1,'x',NULL)", "INSERT INTO \xc3\xa4 VALUES (2,'',NULL)", true },
 };
 
