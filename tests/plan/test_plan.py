@@ -402,6 +402,13 @@ class Plans(unittest.TestCase):
                                  self.described(name))
                 self.assertEqual("in expressions: " in rows[node], "in expressions: " in columns)
 
+    def test_compared_in_a_trigger(self):
+        """A trigger compares a column with a value of the row that fires it."""
+        self.db.execute("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT k FROM u WHERE v > new.x AND burn(k); END")
+        self.run_as("compared in a trigger", "INSERT INTO w VALUES (1, 2)")
+        rows = dict(self.db.execute("SELECT detail, compared FROM system.plan_times WHERE query_id = 'compared in a trigger'"))
+        self.assertEqual(rows["SCAN u"], "v; in expressions: k", self.described("compared in a trigger"))
+
     def test_unused_index(self):
         """The reason why an index that begins with a compared column is not used. No reason is given if the collation
         belongs to the host."""

@@ -52,8 +52,9 @@ static const struct {
 	{ LOOKS_UP, "NotFound" },
 	{ READS, "Column" },
 	{ READS_ROWID, "Rowid" },
-	/* IdxRowid: of an index, whose table is compared by its own columns. */
-	{ SETS, "IdxRowid Integer Int64 Real String8 String Variable" },
+	/* IdxRowid: of an index, whose table is compared by its own columns. Param: a value of the row for
+	 * which a trigger or a foreign key's action runs. */
+	{ SETS, "IdxRowid Param Integer Int64 Real String8 String Variable" },
 	{ COPIES, "Copy SCopy" },
 	{ COMPUTES, "Add Subtract Multiply Divide Remainder Concat BitAnd BitOr" },
 	{ CALLS, "Function Function0 PureFunc" },
