@@ -11,6 +11,6 @@ SELECT hash, saved, error, shown AS "table", coalesce(nullif(substr(compared, le
                  || iif(name <> '' AND compared LIKE 'in expressions: %' AND compared NOT LIKE '%, %',
                         printf('CREATE INDEX "%w" ON "%w"("%w" COLLATE NOCASE)', name || '_' || substr(compared, 17) || '_nocase', name, substr(compared, 17)),
                         'an index of the column COLLATE NOCASE') || '; one that begins with % needs FTS5'
-            ELSE 'compare the column itself, or CREATE INDEX ... ON ' || name || '(the expression)' END AS cure
+            ELSE 'compare the column itself, or CREATE INDEX ... ON ' || name || '(the expression); such an index serves only the same expression, written alike' END AS cure
 FROM temp.finding_scans
 WHERE compared LIKE 'in expressions: %' OR compared = '' AND detail LIKE '% USING COVERING INDEX %' AND query LIKE '% LIKE %';

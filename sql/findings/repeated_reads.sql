@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Statements that read the same pages again, in all more than twice the file, because the page cache of their connection
 -- is much smaller than the file, or because other connections commit: the next read of a connection empties its cache if
--- another one has changed the file. saved: the time of repeated reads, by samples for CPU time. There is no finding without
+-- another one has changed the file. VACUUM reads its copy of the database, too. saved: the time of repeated reads, by samples for CPU time. There is no finding without
 -- the names of functions, or if the reads take less than a fifth of the statement's CPU time.
 WITH newest AS (
 	SELECT process, session, database, hits, misses, cache_bytes, max(timestamp_ns), database_bytes AS file
@@ -16,7 +16,7 @@ logged AS MATERIALIZED (
 	       sum(reads) AS reads, sum(read_bytes) AS bytes, sum(io_read_ns) AS waited, max(read_bytes) AS most, file, cache_bytes, hits, misses
 	FROM (SELECT 1 WHERE EXISTS (SELECT 1 FROM candidates)) CROSS JOIN temp.selected_runs AS r
 	JOIN candidates AS c ON c.process = r.process AND c.session = r.session
-	WHERE r.normalized_query_hash IN (SELECT hash FROM temp.finding_statements)
+	WHERE r.normalized_query_hash IN (SELECT hash FROM temp.finding_statements WHERE query NOT LIKE 'VACUUM%')
 	GROUP BY 1, 2, 3),
 -- The pages that all runs of one process read, also the short ones, unless an option selects runs. A process with several
 -- connections reads a page once for each of them.
