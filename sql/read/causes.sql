@@ -223,7 +223,9 @@ SELECT line,
              -- A wait for a processor may have been inside a checkpoint, which samples do not show.
              || iif(ns >= 0.05 * (wall - coalesce(queue, 0)), printf(', checkpoint %.0f %%', min(100, 100.0 * ns / (wall - coalesce(queue, 0))))
                  || iif(queue >= 0.05 * wall, ' without run queue', ''), '')
-             || coalesce((SELECT printf(', cache spill %.0f %% of CPU time (cache_size is too small)', min(100, 100.0 * share)) FROM spills WHERE spills.line = lines.line), '')
+             || coalesce((SELECT printf(', cache spill %.0f %% of CPU time', min(100, 100.0 * share))
+			-- A larger cache saves only pages that are written again.
+			|| iif((SELECT sum(rewritten) > 0.2 * sum(writes) FROM page_sums WHERE statement = lines.hash), ' (cache_size is too small)', '') FROM spills WHERE spills.line = lines.line), '')
              || iif(outside > max(1000000, wall / 10), printf(iif(outside < 1e9, ', between rows %.0f ms (%.0f %%)', ', between rows %.1f s (%.0f %%)'), outside / iif(outside < 1e9, 1e6, 1e9),
                  100.0 * outside / (outside + wall)), '')
              || coalesce((SELECT place FROM callers WHERE callers.line = lines.line AND rank = 1), ''), ', ') AS notes

@@ -1334,7 +1334,7 @@ sizes AS MATERIALIZED (
 	GROUP BY database),
 runs AS MATERIALIZED (SELECT * FROM checkpoints),
 sums AS MATERIALIZED (
-	SELECT database, count(*) AS checkpoints, sum(stopped_by <> '') AS stopped, sum(duration_ns) AS checkpoint_ns,
+	SELECT database, count(*) AS checkpoints, sum(stopped_by <> '') AS stopped, sum(stopped_by LIKE 'another checkpoint%') AS busy, sum(duration_ns) AS checkpoint_ns,
 	       sum(iif(origin = 'commit', duration_ns, 0)) AS commit_ns, sum(origin = 'commit') AS commits
 	FROM runs GROUP BY database),
 pins AS MATERIALIZED (
@@ -1361,7 +1361,7 @@ SELECT
 	|| iif(s.page_size, printf(' (%.1f MB)', (32 + s.frames * (s.page_size + 24)) / 1e6), '') || ' at most.'
 	|| CASE
 		WHEN c.database IS NULL THEN ' No checkpoint was seen.'
-		ELSE printf(' %d of %d checkpoints stopped early.', c.stopped, c.checkpoints)
+		ELSE printf(' %d of %d checkpoints stopped early', c.stopped, c.checkpoints) || iif(c.busy, printf(', %d of them because another checkpoint was running', c.busy), '') || '.'
 	END
 	|| iif(w.database IS NULL, '', printf(' The longest pin lasted %.3f s. It stopped %d checkpoint%s, leaving up to %,d frames: ',
 		w.pinned_ns / 1e9, w.pinned, iif(w.pinned = 1, '', 's'), w.frames_left) || substr(w.newest, 21)

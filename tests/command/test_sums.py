@@ -554,9 +554,13 @@ class Sums(Tool):
         self.insert_samples(run, 40, series=3)
         for stack, ids in (2, "LIMIT 5"), (3, "LIMIT 5 OFFSET 5"), (2, "LIMIT 20 OFFSET 20"):
             self.db.execute("UPDATE samples SET stack = ? WHERE timestamp_ns IN (SELECT timestamp_ns FROM samples ORDER BY 1 %s)" % ids, (stack,))
-        for lines in (), ("--runs",):
-            row, = self.rows("queries", self.trace, *lines)
-            self.assertEqual(row["notes"], "cache spill 10 % of CPU time (cache_size is too small)")
+        for rewritten, cause in (0, ""), (20, ""), (21, " (cache_size is too small)"):
+            self.db.execute("DELETE FROM page_sums")
+            self.insert("page_sums", process=1, statement=0xA001, writes=100, rewritten=rewritten)
+            self.db.commit()
+            for lines in (), ("--runs",):
+                row, = self.rows("queries", self.trace, *lines)
+                self.assertEqual(row["notes"], "cache spill 10 % of CPU time" + cause)
         self.db.execute("UPDATE queries SET cpu_time_ns = ?", (101 * MS,))
         row, = self.rows("queries", self.trace)
         self.assertEqual(row["notes"], "")
@@ -621,6 +625,30 @@ class Sums(Tool):
         self.db.execute("UPDATE statement_counters SET last_seen_ns = ?", (START + 500 * MS,))
         self.db.commit()
         self.assertNotIn("SQLite took", self.output("findings", self.trace))
+
+    def test_connections_by_number(self):
+        """If few runs are logged, the numbers of their connections show how many the process has opened. Each connection has to
+        prepare its statements."""
+        for statement, text in (1, "PRAGMA journal_mode = WAL"), (2, "SELECT a FROM t"):
+            self.insert_statement(statement, text)
+            self.count(statement, 1500, {}, prepares=1500, prepare_time_ns=2700 * MS)
+        for connection in range(30):
+            self.insert_run(1, 2, session=4000 + 50 * connection)
+        finding, = self.rows("findings", self.trace)
+        self.assertEqual((finding["finding"], finding["title"]), ("reconnecting", "1,451 connections or more were opened for 3,000 runs of statements"))
+        # Numbers so far apart are not those of one process.
+        self.db.execute("UPDATE queries SET session = 2000000000 WHERE session = 4000")
+        self.assertEqual([row["finding"] for row in self.rows("findings", self.trace)], ["preparing", "preparing"])
+
+    def test_checkpoints_at_the_same_time(self):
+        """A checkpoint that finds another one running has not met a reader."""
+        for obstacle, result, copied in (0, 0, 90), (1, 5, 0), (1, 5, 0), (2, 5, 0):
+            self.insert("wal_checkpoints", process=1, database="/a.db", frames=90, copied_after=copied, obstacle=obstacle, result=result, page_size=4096)
+        self.db.commit()
+        self.assertIn("3 of 4 checkpoints stopped early, 2 of them because another checkpoint was running.", " ".join(self.output("wal", self.trace).split()))
+        self.db.execute("DELETE FROM wal_checkpoints WHERE obstacle = 1")
+        self.db.commit()
+        self.assertIn("1 of 2 checkpoints stopped early.", " ".join(self.output("wal", self.trace).split()))
 
     def test_share(self):
         """The share refers to all statements, including hidden ones, and to the clock that orders them."""
