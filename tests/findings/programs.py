@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-Program = collections.namedtuple("Program", "name setup finding text run also")
+Program = collections.namedtuple("Program", "name setup finding text run also cure", defaults=(None,))
 PROGRAMS = {}
 
 ROWS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d) "
@@ -28,10 +28,11 @@ INSERT INTO customers """.replace("%%", "%") + ROWS % 6000 + """SELECT i, 'Name 
 BY_CUSTOMER = "CREATE INDEX orders_by_customer ON orders(customer_id);"
 
 
-def program(setup, finding=None, text=None, also=None):
-    """finding, text: the expected finding, and a part of its statement. also: other findings that are true, too."""
+def program(setup, finding=None, text=None, also=None, cure=None):
+    """finding, text: the expected finding, and a part of its statement. also: other findings that are true, too. cure: a part
+    of the expected cure."""
     def add(run):
-        PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also)
+        PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also, cure)
         return run
     return add
 
@@ -54,11 +55,11 @@ def nothing(_):
 
 # --- scans ---------------------------------------------------------------------------------------------------------
 
-def scan(name, sql, values=lambda i: (i,), setup=ORDERS, finding="unindexed_scan", text=None, also=None):
+def scan(name, sql, values=lambda i: (i,), setup=ORDERS, finding="unindexed_scan", text=None, also=None, cure=None):
     def run(path, timed):
         repeat(connect(path), timed, sql, values)
     run.__name__ = name
-    program(setup, finding, text or sql[:40], also)(run)
+    program(setup, finding, text or sql[:40], also, cure)(run)
 
 
 scan("scan_one_column", "SELECT * FROM orders WHERE customer_id = ?")
@@ -122,6 +123,8 @@ scan("sort_distinct", "SELECT DISTINCT note FROM orders", nothing, finding="sort
 LATEST = "SELECT id FROM orders AS o WHERE total = (SELECT max(total) FROM orders AS p WHERE p.customer_id = o.customer_id)"
 scan("correlated", LATEST, nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
 scan("correlated_column", "SELECT id, (SELECT sum(total) FROM orders AS o WHERE o.customer_id = c.id) FROM customers AS c", nothing, ORDERS + BY_CUSTOMER, "correlated_subquery")
+scan("correlated_rank", "SELECT id, (SELECT count(*) FROM customers AS d WHERE d.city > c.city) AS place FROM customers AS c WHERE id <= 2000", nothing,
+     ORDERS + "CREATE INDEX by_city ON customers(city);", "correlated_subquery", cure="window function")
 
 # fine_shuffle, fine_both_ends, fine_view, fine_wide_rows and fine_union_join are the same without the fault.
 scan("random_order", "SELECT id, note FROM orders ORDER BY random() LIMIT 1", nothing, finding="random_order")
@@ -134,6 +137,14 @@ OWNERS = "SELECT owner, count(*) FROM files GROUP BY owner"
 scan("wide_rows", OWNERS, nothing, FILES % ("content BLOB, owner INT", "zeroblob(60000), i % 3"), "wide_rows", also="repeated_reads sort")
 STARS = ORDERS + "CREATE TABLE stars(name TEXT PRIMARY KEY); INSERT INTO stars " + ROWS % 20 + "SELECT 'Name ' || (i * 7) FROM n; CREATE INDEX by_name ON customers(name); CREATE INDEX by_city ON customers(city);"
 scan("join_or", "SELECT c.id FROM customers AS c JOIN stars AS s ON (c.name = s.name OR c.city = s.name)", nothing, STARS, "join_order")
+
+
+# fine_union_all, fine_list and fine_list_of_few are the same without the fault.
+PATHS = ("CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT); CREATE TABLE seen(id INTEGER PRIMARY KEY, path TEXT); INSERT INTO files " + ROWS % 20000
+         + "SELECT i, '/srv/media/' || i FROM n; INSERT INTO seen " + ROWS % 20000 + "SELECT i, '/srv/media/' || (i * 2) FROM n;")
+NOT_SEEN = "SELECT count(*) FROM files WHERE path NOT IN (SELECT path FROM seen)"
+scan("union_rows", "SELECT count(*) FROM (SELECT path FROM files UNION SELECT path FROM seen)", nothing, PATHS, "union")
+scan("list_subquery", NOT_SEEN, nothing, PATHS, "list_subquery")
 
 
 # --- how a program calls ------------------------------------------------------------------------------------------------
@@ -250,6 +261,19 @@ def trigger(path, timed):
     db = connect(path)
     db.execute("BEGIN")
     repeat(db, timed, "UPDATE customers SET city = 'x' WHERE id = ?", lambda i: (i % 6000,))
+    db.execute("COMMIT")
+
+
+# Each row's trigger reads all rows to find its siblings, and fires itself for the parent.
+@program("CREATE TABLE nodes(id INTEGER PRIMARY KEY, parent INT, size INT); INSERT INTO nodes " + ROWS % 5000 + "SELECT i, i / 2, 1 FROM n;"
+         "CREATE TRIGGER summed AFTER UPDATE OF size ON nodes WHEN new.parent > 0 BEGIN "
+         "UPDATE nodes SET size = (SELECT sum(size) FROM nodes WHERE parent = new.parent) WHERE id = new.parent; END;",
+         "trigger", "UPDATE nodes", cure="an index on nodes(parent)")
+def trigger_that_fires_itself(path, timed):
+    db = connect(path)
+    db.execute("PRAGMA recursive_triggers = 1")
+    db.execute("BEGIN")
+    repeat(db, timed, "UPDATE nodes SET size = size + 1 WHERE id = ?", lambda i: (4000 + i % 1000,))
     db.execute("COMMIT")
 
 
@@ -484,6 +508,82 @@ def fine_index_that_is_read(path, timed):
     random_amounts(path, timed, True)
 
 
+@program(ORDERS, "refused", "DROP TABLE", "slow_consumer", cure="fetch all its rows")
+def open_statement(path, timed):
+    db = connect(path)
+    rows = db.execute("SELECT id FROM customers")
+    rows.fetchone()
+    for _ in range(30):
+        try:
+            timed(lambda: db.execute("DROP TABLE orders"))
+            raise SystemExit("it was not refused")
+        except sqlite3.OperationalError:
+            time.sleep(0.01)
+
+
+@program(ORDERS, "refused", "SELECT count(*)", "commit_sync", cure="without a shared cache")
+def shared_cache(path, timed):
+    uri = "file:%s?cache=shared" % path
+    one, two = (connect(uri, uri=True, timeout=60) for _ in range(2))
+    for _ in range(30):
+        one.execute("BEGIN IMMEDIATE")
+        one.execute("UPDATE customers SET city = 'x' WHERE id = 1")
+        try:
+            timed(lambda: two.execute("SELECT count(*) FROM customers").fetchall())
+            raise SystemExit("it was not refused")
+        except sqlite3.OperationalError:
+            one.execute("COMMIT")
+
+
+def read_and_write(path, timed, begin):
+    one, two = (connect(path, timeout=60) for _ in range(2))
+    for i in range(15):
+        if begin == "BEGIN":
+            two.execute("BEGIN IMMEDIATE")
+        one.execute(begin)
+        one.execute("SELECT city FROM customers WHERE id = 1").fetchone()
+        try:
+            timed(lambda: one.execute("UPDATE customers SET city = 'x' WHERE id = 1"))
+        except sqlite3.OperationalError:
+            pass
+        one.execute("ROLLBACK")
+        if begin == "BEGIN":
+            two.execute("ROLLBACK")
+
+
+@program(ORDERS, "refused", "UPDATE customers", cure="BEGIN IMMEDIATE")
+def read_before_write(path, timed):
+    """Its busy timeout does not apply."""
+    read_and_write(path, timed, "BEGIN")
+
+
+@program(ORDERS)
+def fine_immediate(path, timed):
+    read_and_write(path, timed, "BEGIN IMMEDIATE")
+
+
+@program(ORDERS + "PRAGMA journal_mode = WAL;", "lock_holder", "UPDATE orders", "checkpoint commit_sync expression_scan index_writes small_cache cache_spill", cure="wal_checkpoint(PASSIVE)")
+def checkpoint_waits(path, timed):
+    """A checkpoint that waits for writers finds the lock taken whenever it wakes up."""
+    begun, done = threading.Event(), threading.Event()
+
+    def write():
+        db = connect(path, timeout=60)
+        db.execute("PRAGMA synchronous = OFF")
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            db.execute("UPDATE orders SET total = total + 1 WHERE id % 3 = 0")
+            begun.set()
+        done.set()
+    thread = threading.Thread(target=write)
+    thread.start()
+    begun.wait()
+    db = connect(path, timeout=60)
+    while not done.is_set():
+        timed(lambda: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+    thread.join()
+
+
 def writers(path, timed, timeout):
     begin = threading.Barrier(4)
 
@@ -528,6 +628,85 @@ def fine_connection(path, timed):
     db = connect(path)
     for i in for_a_while():
         timed(lambda i=i: db.execute("SELECT name FROM customers WHERE id = ?", (i % 6000,)).fetchone())
+
+
+@program(SCHEMA, "reconnecting", "")
+def reconnecting_with_pragmas(path, timed):
+    """Each connection prepares the same statements once. That is not a fault of the statements."""
+    def run():
+        db = connect(path)
+        for pragma in ("journal_mode = WAL", "foreign_keys = 1", "cache_size = -20000", "busy_timeout = 5000"):
+            db.execute("PRAGMA " + pragma)
+        db.execute("SELECT name FROM customers WHERE id = 5").fetchone()
+        db.close()
+    for _ in for_a_while(0.6):
+        timed(run)
+
+
+TEMPORARY = "CREATE TEMP TABLE wanted(id INT)"
+TOTALS = "SELECT c.name, o.total FROM customers AS c LEFT JOIN orders AS o ON o.customer_id = c.id WHERE c.id = ? AND o.total >= %d"
+
+
+def filtered(path, timed, once):
+    db = connect(path, cached_statements=300)
+    if once:
+        db.execute(TEMPORARY)
+    for i in for_a_while(0.4):
+        db.execute("DELETE FROM wanted" if once else TEMPORARY)
+        db.execute("INSERT INTO wanted VALUES (?)", (i,))
+        for total in range(30):
+            timed(lambda total=total, i=i: db.execute(TOTALS % total, (i % 6000,)).fetchall())
+        if not once:
+            db.execute("DROP TABLE wanted")
+
+
+@program(ORDERS + BY_CUSTOMER, "reprepared", "SELECT c.name", cure="empty it with DELETE")
+def temporary_tables(path, timed):
+    filtered(path, timed, False)
+
+
+@program(ORDERS + BY_CUSTOMER)
+def fine_temporary_table(path, timed):
+    filtered(path, timed, True)
+
+
+@program(ORDERS, "preparing", "SAVEPOINT", "preparing", cure="the same name")
+def savepoints_with_numbers(path, timed):
+    """As an ORM writes nested transactions: RELEASE is prepared as often."""
+    db = connect(path)
+    db.execute("BEGIN")
+
+    def run(i):
+        db.execute('SAVEPOINT "s%d"' % i)
+        db.execute("UPDATE customers SET city = 'x' WHERE id = ?", (i % 6000,))
+        db.execute('RELEASE SAVEPOINT "s%d"' % i)
+    for i in for_a_while():
+        timed(lambda i=i: run(i))
+    db.execute("COMMIT")
+
+
+def backup(path, timed, pages):
+    source, writer, target = connect(path), connect(path), connect(path + "-copy")
+    for db in (writer, target):
+        db.execute("PRAGMA synchronous = OFF")
+    steps = 0
+
+    def progress(*_):
+        nonlocal steps
+        steps += 1
+        if steps % 5 == 0 and steps < 60:
+            writer.execute("UPDATE customers SET city = 'y' WHERE id = 7")
+    timed(lambda: source.backup(target, pages=pages, progress=progress, sleep=0))
+
+
+@program(ORDERS, "backup_restarts", "sqlite3_backup_step")
+def backup_in_steps(path, timed):
+    backup(path, timed, 100)
+
+
+@program(ORDERS)
+def fine_backup(path, timed):
+    backup(path, timed, -1)
 
 
 @program(ORDERS, "user_function", "SELECT id FROM customers", "sort")
@@ -592,6 +771,9 @@ fine("fine_integrity_check", "PRAGMA integrity_check", nothing)
 fine("fine_aggregate_of_half", "SELECT sum(total) FROM orders WHERE created > 1800000", nothing)
 
 
+fine("fine_union_all", "SELECT count(*) FROM (SELECT path FROM files UNION ALL SELECT path FROM seen)", nothing, PATHS)
+fine("fine_list", NOT_SEEN, nothing, PATHS + "CREATE INDEX by_path ON seen(path);")
+fine("fine_list_of_few", NOT_SEEN, nothing, PATHS + "DELETE FROM seen WHERE id > 100;")
 fine("fine_shuffle", "SELECT id FROM customers ORDER BY random()", nothing)
 fine("fine_both_ends", "SELECT (SELECT min(total) FROM orders), (SELECT max(total) FROM orders)", nothing)
 fine("fine_view", "SELECT c.name, s.n FROM customers AS c LEFT JOIN (SELECT customer_id, count(*) AS n FROM orders WHERE customer_id = ?1) AS s ON s.customer_id = c.id WHERE c.id = ?1")
@@ -685,6 +867,16 @@ def fine_create_index(path, timed):
 @program(INDEXED)
 def fine_vacuum(path, timed):
     connect(path).execute("VACUUM")
+
+
+@program(INDEXED + "PRAGMA journal_mode = WAL;", also="checkpoint")
+def fine_vacuum_in_a_program(path, timed):
+    """VACUUM writes the indexes as it writes all, and reads its copy again."""
+    db = connect(path)
+    db.execute("UPDATE customers SET city = 'x' WHERE id = 5")
+    db.execute("VACUUM")
+    time.sleep(1.1)  # then queryprof reads the counters of the connection
+    db.execute("SELECT name FROM customers WHERE id = 5").fetchall()
 
 
 @program(INDEXED)
