@@ -3,6 +3,7 @@
 
 usage: test_push.py COMMAND ROOT [unittest arguments]"""
 import json
+import math
 import os
 import random
 import resource
@@ -24,6 +25,25 @@ from case import COMMAND, ROOT, environment, push  # noqa: E402
 SCHEDULES = int(os.environ.get("QUERYPROF_TEST_SCHEDULES", "3"))
 SECRET = "s3cret-value"
 HURRIED = os.environ.get("QUERYPROF_TEST_HURRIED")
+
+# Its first process ends, and the other one queries when the file appears.
+DAEMON = """
+import os, sqlite3, sys, time
+ready, begun = os.pipe()
+if os.fork():
+    os.close(begun)
+    os.read(ready, 1)
+    os._exit(0)
+os.setsid()
+db = sqlite3.connect(':memory:')
+db.execute('SELECT 1 /* at first */').fetchall()
+for fd in range(3):
+    os.dup2(os.open('/dev/null', os.O_RDWR), fd)
+os.close(begun)
+while os.path.exists(os.path.dirname(sys.argv[1])) and not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+db.execute('SELECT 2 /* at last */').fetchall()
+"""
 
 
 class Sent(case.Case):
@@ -169,8 +189,23 @@ class Following(Sent):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(server.rows["trace_log_rows"], {})
 
-    def wait(self, condition):
+    @unittest.skipIf(os.environ.get("QUERYPROF_TEST_NO_RECORDING"), "under a sanitizer")
+    def test_beside_a_daemon(self):
+        """The command ends before the daemon that its program has started, whose rows are sent, too."""
+        server, go = self.fake(), os.path.join(self.folder, "go")
+        self.addCleanup(lambda: open(go, "w").close())
+        done = subprocess.run([COMMAND, "record", "-o", self.path, "--setting", "log_queries_min_query_duration_ns=0",
+                               "--push", server.url, "--", "/usr/bin/python3", "-c", DAEMON, go],
+                              env=environment(), capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("1 process still runs", done.stderr)
+        open(go, "w").close()
+        self.wait(lambda: any("at last" in row["query"] for row in list(server.rows["query_log_rows"].values())), 300)
+
+    def wait(self, condition, seconds=math.inf):
+        end = time.monotonic() + seconds
         while not condition():
+            self.assertLess(time.monotonic(), end)
             time.sleep(0.02)
 
     def test_a_folder(self):

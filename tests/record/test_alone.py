@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Under `record` the program contains only hooks, a handler and a ring, and the command alone writes.
 
-usage: test_alone.py QUERYPROF HELD_READER: a library whose processes cannot read one environment"""
+usage: test_alone.py QUERYPROF HELD_READER NO_FORK
+HELD_READER: a library whose processes cannot read one environment; NO_FORK: one whose processes cannot fork any more"""
 
 import re
 
@@ -11,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import *
 
-HELD_READER = os.path.abspath(sys.argv.pop(1))
+HELD_READER, NO_FORK = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 # The process before and after its queries, and in a child: threads, descriptors, maps of files.
 SELF = """
@@ -39,12 +40,14 @@ if len(sys.argv) < 2:
 DAEMON = """
 import os, sqlite3, sys, time
 if os.fork():
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.01)
     os._exit(0)
 os.setsid()
 db = sqlite3.connect(':memory:')
 db.execute('SELECT 1 /* at first */').fetchall()
 open(sys.argv[1], 'w').close()
-while not os.path.exists(sys.argv[2]):
+while os.path.exists(sys.argv[1]) and not os.path.exists(sys.argv[2]):
     time.sleep(0.01)
 db.execute('SELECT 2 /* at last */').fetchall()
 """
@@ -222,6 +225,19 @@ class Alone(Recording):
         locking.execute("COMMIT")
         wait_until(lambda: self.collector() is None, "the collector's end")
         self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at last%'"), [(1,)])
+
+    def test_no_process_for_a_daemon(self):
+        """The command says that the recording ends, and what the daemon did by then is in the file."""
+        begun, go, said = (os.path.join(self.folder, name) for name in ("begun", "go", "said"))
+        self.addCleanup(self.file, "go", "")
+        with open(said, "w", encoding="utf-8") as file:
+            subprocess.run(self.arguments(PYTHON, "-c", DAEMON, begun, go, options=EVERY_RUN), stdout=subprocess.DEVNULL, stderr=file,
+                           timeout=300, check=True, env={**os.environ, "NO_FORK_SINCE": begun, "LD_PRELOAD": NO_FORK})
+        with open(said, encoding="utf-8") as file:
+            self.assertEqual(file.read().splitlines()[-1], "queryprof: %s: recording ends here, although processes still run, "
+                             "because it cannot continue in the background (fork: Resource temporarily unavailable)" % self.trace)
+        self.assertIsNone(self.collector())
+        self.assertEqual(self.rows("SELECT count(*) FROM query_log WHERE query LIKE '%at first%'"), [(1,)])
 
     def test_losses_of_a_daemon(self):
         """The losses are in the file after the daemon has ended, and the command's last line says how to see them. The

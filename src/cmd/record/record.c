@@ -71,7 +71,7 @@ static int run(int argc, char **argv)
 	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, argv[0], status);
 	explain_end();
-	rings_go_on(explain_is_any_running, summary_embed_later);
+	rings_go_on(explain_is_any_running, recording_push_on, summary_end_later);
 	recording_show(program_is_dismissed());
 	program_end_alike(status);
 }
@@ -86,8 +86,9 @@ const struct command command_record = {
 		"It adds no table, no function and no setting to their connections. Standard input, "
 		"output and terminal belong to COMMAND. Each signal reaches COMMAND once, and queryprof "
 		"ends with its exit status or signal. If COMMAND leaves a daemon behind, recording "
-		"continues in the background until the daemon ends. Each process that runs SQLite uses "
-		"about 13 ms of CPU time more, once; no statement's time includes that.\n\n"
+		"continues in the background until the daemon ends, and so does --push. Each process that "
+		"runs SQLite uses about 13 ms of CPU time more, once; no statement's time includes "
+		"that.\n\n"
 		"At the end, record adds names of functions and lines to the file (see embed), and prints "
 		"the first findings (see findings) if the recording is short: 20 to 50,000 samples and "
 		"logged queries in a new file. That takes at most a second. If it found no SQLite, its last "

@@ -257,13 +257,24 @@ static int read_before(struct recording *recording, const struct database_limits
 }
 
 /* False after a complaint. */
-static bool start_background(const char *path)
+static bool start_push(const char *path)
 {
 	const char *const push[] = { "queryprof", "push", "--follow", "--", path, push_url, NULL };
+
+	return !push_url || background_start(BACKGROUND_PUSH, push, recording_quiet);
+}
+
+void recording_push_on(const char *path)
+{
+	(void)start_push(path);
+}
+
+/* False after a complaint. */
+static bool start_background(const char *path)
+{
 	const char *const page[] = { "queryprof", "live", path, NULL };
 
-	return (!push_url || background_start(BACKGROUND_PUSH, push, recording_quiet)) &&
-	       (!live || background_start(BACKGROUND_LIVE, page, false));
+	return start_push(path) && (!live || background_start(BACKGROUND_LIVE, page, false));
 }
 
 int recording_begin(struct recording *recording)

@@ -42,6 +42,9 @@ int recording_begin(struct recording *recording);
 /* Begins to store (see rings_watch()). */
 void recording_watch(const struct recording *recording);
 
+/* With --push: continues in the process that continues to store, until that ends. */
+void recording_push_on(const char *path);
+
 /* With --live: waits until the user has seen enough; not if a signal other than Ctrl-C has ended the
  * recording. */
 void recording_show(bool is_dismissed);

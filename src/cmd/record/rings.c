@@ -5,10 +5,12 @@
  */
 #include "cmd/record/rings.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include "cmd/ui/limits.h"
 #include "cmd/record/guest_process.h"
 #include "cmd/record/listener.h"
+#include "cmd/record/recording.h"
 #include "handover/shared_ring.h"
 
 /* The time that a process killed together with the command may take to end. */
@@ -230,6 +233,16 @@ size_t rings_left(void)
 	return rings.guests.count;
 }
 
+static void end_here(const char *error)
+{
+	complain("%s: recording ends here, although processes still run, because it cannot continue in the "
+	         "background (fork: %s)",
+	         recording_path, error);
+	listener_remove();
+	rings_leave();
+	collection_fold(&rings.collection);
+}
+
 /* A separate process, which no process waits for and no signal of the terminal reaches. */
 static bool daemonize(void)
 {
@@ -237,7 +250,7 @@ static bool daemonize(void)
 	int nowhere;
 
 	if (child < 0)
-		listener_remove();
+		end_here(strerror(errno));
 	if (child)
 		return false;
 	setsid();
@@ -256,7 +269,8 @@ static void serve_once(uint64_t pause_ns)
 	serve();
 }
 
-void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
+void rings_go_on(bool (*is_any_left)(void), void (*at_begin)(const char *path),
+                 void (*at_end)(struct collection *collection))
 {
 	if (!rings.is_open)
 		return;
@@ -273,6 +287,7 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 	if (!daemonize())
 		return;
 	rings.collection.is_alone = true;
+	at_begin(rings.collection.file.path); /* before this process has a second thread */
 	listener_begin();
 	do {
 		while (rings.guests.count != 0 || is_any_left())
@@ -282,7 +297,6 @@ void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path))
 		listener_take(take);
 	} while (rings.guests.count != 0);
 	listener_remove();
-	collection_fold(&rings.collection);
-	at_end(rings.collection.file.path);
+	at_end(&rings.collection);
 	_exit(0);
 }

@@ -31,7 +31,9 @@ void rings_leave(void);
 /* Or: how many processes are still recorded. */
 size_t rings_left(void);
 
-/* Then: continues in a separate process until the last process of the recording has ended. That process
- * calls `is_any_left`, which returns whether one runs, and `at_end` at the end. Returns in the calling
- * process only. The process that ends last removes what rings_open() has made. */
-void rings_go_on(bool (*is_any_left)(void), void (*at_end)(const char *path));
+/* Then: continues in a separate process until the last process of the recording has ended. `is_any_left`:
+ * whether one runs. The separate process calls `at_begin`, and at its end `at_end`, which folds the
+ * collection. Returns in the calling process only. The process that ends last removes what rings_open() has
+ * made. */
+void rings_go_on(bool (*is_any_left)(void), void (*at_begin)(const char *path),
+                 void (*at_end)(struct collection *collection));

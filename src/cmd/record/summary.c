@@ -10,6 +10,7 @@
 #include "cmd/file/selection.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/read/finding_list.h"
+#include "cmd/record/background.h"
 #include "cmd/record/explain.h"
 #include "cmd/record/rings.h"
 #include "cmd/ui/progress.h"
@@ -279,8 +280,10 @@ void summary_print(const struct recording *recording, const char *program, int s
 		tell_left(rings_left());
 }
 
-void summary_embed_later(const char *path)
+void summary_end_later(struct collection *collection)
 {
+	background_end(BACKGROUND_PUSH);
+	collection_fold(collection);
 	if (!recording_no_symbols)
-		embed_file(path, EMBED_PATIENCE);
+		embed_file(collection->file.path, EMBED_PATIENCE);
 }

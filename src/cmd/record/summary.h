@@ -10,5 +10,5 @@
  * it; NULL: none did. */
 void summary_print(const struct recording *recording, const char *program, int status);
 
-/* Adds names later, after the remaining processes have ended. */
-void summary_embed_later(const char *path);
+/* After the remaining processes have ended: ends --push, folds the collection, and adds names. */
+void summary_end_later(struct collection *collection);
