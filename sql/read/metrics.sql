@@ -46,7 +46,7 @@ families (family, name, type, unit, help) AS (VALUES
 	(10, 'queryprof_statement_sorts', 'counter', '', 'Sorts.'),
 	(11, 'queryprof_statement_autoindex_rows', 'counter', '', 'Rows put into automatic indexes.'),
 	(12, 'queryprof_logged_wait_seconds', 'gauge', 'seconds', 'Waits, by cause, of the runs that are in query_log.'),
-	(13, 'queryprof_lost_samples', 'counter', '', 'Samples and rows of queries that could not be stored, by reason.'),
+	(13, 'queryprof_lost_samples', 'counter', '', 'Samples, rows of logs and spans that could not be stored, by reason.'),
 	(14, 'queryprof_refusals', 'counter', '', 'Timers or connections that were refused, by reason.'),
 	(15, 'queryprof_wal_bytes', 'gauge', 'bytes', 'Bytes of the WAL up to its last frame, at the newest event in wal_log.'),
 	(16, 'queryprof_logged_wal_frames', 'gauge', '', 'Frames that recorded programs appended to the WAL, of the events in wal_log.'),

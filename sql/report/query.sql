@@ -120,8 +120,8 @@ SELECT what, value FROM (
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT text) = 1 OR count(*) = 0 FROM texts)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
-	SELECT 15, 'lost', printf('%,d sample%s or line%s of queries, of all: ', sum(samples),
-	                  iif(sum(samples) = 1, '', 's'), iif(sum(samples) = 1, '', 's')) || reason
+	SELECT 15, 'lost', printf('%,d %s, of all: ', sum(samples),
+	                  iif(sum(samples) = 1, 'sample, row or span', 'samples, rows or spans')) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0
 	UNION ALL
 	SELECT 16, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason

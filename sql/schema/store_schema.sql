@@ -529,8 +529,8 @@ CREATE TABLE late_samples (
 	batch        INTEGER NOT NULL
 );
 
--- The losses of processes, one row for each reason. samples: lost samples and rows of
--- query_log. refusals: timers that the system refused, threads and connections that queryprof
+-- The losses of processes, one row for each reason. samples: lost samples, rows of logs
+-- and spans. refusals: timers that the system refused, threads and connections that queryprof
 -- could not follow, SQLite libraries without a known allocator, and blocks of memory whose free
 -- is not followed; the number of samples that are missing is not known.
 CREATE TABLE losses (

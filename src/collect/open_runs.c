@@ -212,7 +212,7 @@ bool open_runs_hand_over(void *memory, uint64_t until_ns, struct ring *ring)
 
 		if (!is_open(entry, until_ns))
 			continue;
-		record = ring_reserve(ring, sizeof(*record) + size);
+		record = ring_try_reserve(ring, sizeof(*record) + size);
 		if (!record)
 			return false;
 		*record = (struct start_record){ .query = entry->run.key,

@@ -329,8 +329,8 @@ static void write_start(const struct open_wait *wait, struct ring *ring)
 	ring_commit(ring, record, RECORD_START);
 }
 
-/* Only the caller is left of the stack. False: no room. */
-static bool write_sample(const struct open_wait *wait, const struct wait_field *field, struct ring *ring,
+/* Only the caller is left of the stack. */
+static void write_sample(const struct open_wait *wait, const struct wait_field *field, struct ring *ring,
                          uint32_t generation)
 {
 	uint64_t periods = periods_in(wait, field->ns);
@@ -339,12 +339,12 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 	void *end;
 
 	if (!periods)
-		return true;
+		return;
 	record = ring_reserve(ring, sizeof(*record) + sizeof(record->addresses[0]) +
 	                                    SAMPLE_FIELD_BYTES(sizeof(value)) +
 	                                    SAMPLE_FIELD_BYTES(sizeof(*field)));
 	if (!record)
-		return false;
+		return;
 	*record = (struct sample_record){
 		.timestamp_ns = clock_ns(CLOCK_REALTIME),
 		.period_ns = wait->sample_period_ns,
@@ -360,13 +360,12 @@ static bool write_sample(const struct open_wait *wait, const struct wait_field *
 	end = sample_field_put(record, record->addresses + record->depth, FIELD_VALUE, &value, sizeof(value));
 	sample_field_put(record, end, FIELD_WAIT, field, sizeof(*field));
 	ring_commit(ring, record, RECORD_SAMPLE);
-	return true;
 }
 
-uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation)
+void open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation)
 {
 	struct open_waits *left = memory;
-	uint64_t ns, lost = 0;
+	uint64_t ns;
 
 	for (uint32_t i = 0; i < count_of(left); i++) {
 		struct open_wait *wait = &left->waits[i];
@@ -376,9 +375,8 @@ uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generati
 
 			write_start(wait, ring);
 			if (wait->sample_period_ns)
-				lost += !write_sample(wait, &field, ring, generation);
+				write_sample(wait, &field, ring, generation);
 		}
 		wait->now.since = wait->now.lock = 0;
 	}
-	return lost;
 }

@@ -90,6 +90,6 @@ struct open_wait_view {
 };
 bool open_waits_find_run(const void *memory, struct query_key key, struct open_wait_view *view);
 
-/* Writes the waits into the ring, while there is room. generation: of the newest code map. Returns how
- * many samples had no room. */
-uint64_t open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);
+/* Writes the waits into the ring, which counts the samples for which it has no space. generation: of the
+ * newest code map. */
+void open_waits_hand_over(void *memory, struct ring *ring, uint32_t generation);

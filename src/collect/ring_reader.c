@@ -138,6 +138,18 @@ void ring_pass(struct ring *ring)
 		                 __ATOMIC_RELAXED);
 }
 
+size_t ring_left(struct ring *ring)
+{
+	uint64_t at = __atomic_load_n(&ring->next, __ATOMIC_RELAXED), header;
+	const uint64_t head = ring_head(ring);
+	size_t left = 0;
+
+	for (; at < head && (header = load_header(ring_header_at(ring, at)));
+	     at += ring_record_bytes(header & RING_SIZE_MASK))
+		left += header_kind(header) != RING_PADDING;
+	return left + (at < head);
+}
+
 size_t ring_passed(const struct ring *ring)
 {
 	return __atomic_load_n(&ring->next, __ATOMIC_RELAXED) -

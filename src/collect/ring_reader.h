@@ -37,6 +37,9 @@ void *ring_peek(struct ring *ring, unsigned *kind, size_t *size);
 /* Passes the record and keeps it. */
 void ring_pass(struct ring *ring);
 
+/* How many records follow, if the next one is not committed and the ring is not read any more: at least. */
+size_t ring_left(struct ring *ring);
+
 /* The bytes of the passed records. */
 size_t ring_passed(const struct ring *ring);
 

@@ -85,7 +85,7 @@ bool transaction_states_hand_over(void *copy, const void *runs, uint64_t until_n
 
 		if (!is_open(state, until_ns, is_ended))
 			continue;
-		record = ring_reserve(ring, sizeof(*record) + path + text);
+		record = ring_try_reserve(ring, sizeof(*record) + path + text);
 		if (!record)
 			return false;
 		*record = (struct transaction_record){

@@ -49,12 +49,17 @@ void *ring_try_reserve(struct ring *ring, size_t size)
 	return (void *)(header + 1);
 }
 
+void ring_count_dropped(struct ring *ring, uint64_t count)
+{
+	__atomic_fetch_add(&ring->dropped, count, __ATOMIC_RELAXED);
+}
+
 void *ring_reserve(struct ring *ring, size_t size)
 {
 	void *payload = ring_try_reserve(ring, size);
 
-	if (!payload) /* relaxed: a counter */
-		__atomic_fetch_add(&ring->dropped, 1, __ATOMIC_RELAXED);
+	if (!payload)
+		ring_count_dropped(ring, 1);
 	return payload;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct ring;
 
@@ -25,8 +26,11 @@ size_t ring_max_payload(const struct ring *ring);
  * thread must commit each reserved payload exactly once. */
 void *ring_reserve(struct ring *ring, size_t size);
 
-/* The same for a record without content: nothing is lost if it has no space. */
+/* The same, and counts nothing: the caller can try again, or counts itself what is lost. */
 void *ring_try_reserve(struct ring *ring, size_t size);
+
+/* Adds to the dropped records what was in a record without space: rows, samples or spans. */
+void ring_count_dropped(struct ring *ring, uint64_t count);
 
 /* Publishes the record to the reader. Wakes the reader with a futex when the record
  * half fills the ring, or when the reader sleeps without a limit. `kind` is not 0. */

@@ -29,7 +29,7 @@ static bool is_open(const struct span_entry *entry)
 	return entry_is_span(entry) && entry->duration & SPAN_OPEN;
 }
 
-static uint32_t count_spans(const struct span_entry *entry, uint32_t count)
+uint32_t entries_spans(const struct span_entry *entry, uint32_t count)
 {
 	uint32_t spans = 0;
 
@@ -117,7 +117,7 @@ static bool write_batch(struct ring *ring, const struct span_batch *batch, const
                         const struct span_link *links)
 {
 	size_t entry_bytes = batch->entries * sizeof(*entries), link_bytes = batch->links * sizeof(*links);
-	struct span_batch *record = ring_reserve(ring, sizeof(*record) + entry_bytes + link_bytes);
+	struct span_batch *record = ring_try_reserve(ring, sizeof(*record) + entry_bytes + link_bytes);
 
 	if (!record)
 		return false;
@@ -137,6 +137,13 @@ bool batch_hand_over(const struct span_batch *batch)
 	return ring && write_batch(ring, batch, NULL, NULL);
 }
 
+static void count_dropped(struct ring *ring, uint32_t spans)
+{
+	keep_count(SPANS_DROPPED, spans);
+	if (ring && spans)
+		ring_count_dropped(ring, spans);
+}
+
 bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch)
 {
 	struct ring *ring = sampler_ring();
@@ -145,7 +152,8 @@ bool entry_hand_over(const struct span_entry *entry, struct span_batch *batch)
 	batch->entries = 1;
 	is_written = ring && !batch->links && has_room(ring, sizeof(*batch) + sizeof(*entry)) &&
 	             write_batch(ring, batch, entry, NULL);
-	keep_count(is_written ? SPANS_RECORDED : SPANS_DROPPED, 1);
+	keep_count(SPANS_RECORDED, is_written);
+	count_dropped(ring, !is_written);
 	return is_written;
 }
 
@@ -186,9 +194,9 @@ bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_
 			break;
 	}
 	batch->flags = flags;
-	spans = count_spans(entries + from, count - from);
+	spans = entries_spans(entries + from, count - from);
 	batch->dropped += spans;
-	keep_count(SPANS_RECORDED, count_spans(entries, from));
-	keep_count(SPANS_DROPPED, spans);
+	keep_count(SPANS_RECORDED, entries_spans(entries, from));
+	count_dropped(ring, spans);
 	return is_written;
 }

@@ -43,10 +43,13 @@ void chunk_clear(struct span_chunk *chunk);
  * after it had taken the last one's place and before it wrote it. */
 uint32_t entries_whole(const struct span_entry *entries, uint32_t count);
 
+/* How many spans are in these entries, whole groups. */
+uint32_t entries_spans(const struct span_entry *entries, uint32_t count);
+
 /* Writes `count` entries to the ring, in records that fit, `first` being the number of the first;
  * `batch` has the other fields, and its flags go with the last record. False: there was not enough
- * space, and `batch->dropped` has counted the spans without space. sites_publish() comes before,
- * if they have sites of the host. */
+ * space, and `batch->dropped` and the ring have counted the spans without space. sites_publish() comes
+ * before, if they have sites of the host. */
 bool entries_hand_over(const struct span_entry *entries, uint32_t count, uint64_t first,
                        struct span_batch *batch, const struct span_link *links);
 

@@ -163,7 +163,7 @@ static uint64_t newest_time(const struct pool_chunk *chunk)
 static bool write_part(struct ring *ring, const struct span_batch *part, const struct span_entry *entries)
 {
 	size_t bytes = part->entries * sizeof(*entries);
-	struct span_batch *record = ring_reserve(ring, sizeof(*record) + bytes);
+	struct span_batch *record = ring_try_reserve(ring, sizeof(*record) + bytes);
 
 	if (!record)
 		return false;
@@ -174,7 +174,7 @@ static bool write_part(struct ring *ring, const struct span_batch *part, const s
 }
 
 /* In parts that the ring takes. */
-static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
+static void write_chunk(struct pool_chunk *chunk, struct ring *ring)
 {
 	size_t most = (ring_max_payload(ring) - sizeof(struct span_batch)) / sizeof(struct span_entry);
 	struct span_entry *entries = chunk->chunk.entry;
@@ -187,7 +187,6 @@ static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
 		.flags = chunk->flags & (BATCH_ROOT | BATCH_REMOTE),
 	};
 	uint32_t count = entries_whole(entries, chunk->chunk.count), from = 0, to;
-	uint64_t lost = 0;
 
 	chunk->chunk.count = count;
 	part.ended_ns = newest_time(chunk);
@@ -199,10 +198,11 @@ static uint64_t write_chunk(struct pool_chunk *chunk, struct ring *ring)
 			to += entry_group(&entries[to]);
 		part.first = chunk->chunk.first + from;
 		part.entries = to - from;
-		if (to == from || !write_part(ring, &part, entries + from))
-			return lost + count - from;
+		if (to == from || !write_part(ring, &part, entries + from)) {
+			ring_count_dropped(ring, entries_spans(entries + from, count - from));
+			return;
+		}
 	}
-	return lost;
 }
 
 /* The process's own reader has had them: they are in no file until spans name them. */
@@ -222,17 +222,15 @@ static void write_sites(const struct pool *left, struct ring *ring)
 	}
 }
 
-uint64_t chunk_pool_hand_over(void *memory, struct ring *ring)
+void chunk_pool_hand_over(void *memory, struct ring *ring)
 {
 	struct pool *left = memory;
-	uint64_t lost = 0;
 
 	if (chunk_pool_has_remains(memory))
 		write_sites(left, ring);
 	for (int i = 0; i < POOL_CHUNKS; i++) {
 		if (has_spans(&left->chunks[i]))
-			lost += write_chunk(&left->chunks[i], ring);
+			write_chunk(&left->chunks[i], ring);
 		left->chunks[i].state = FREE;
 	}
-	return lost;
 }

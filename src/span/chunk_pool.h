@@ -50,5 +50,5 @@ void chunk_pool_add_site(const struct span_site_record *site, size_t size);
 /* Whether there is something left. */
 bool chunk_pool_has_remains(const void *memory);
 
-/* Writes the rest into the ring, as far as it has space. Returns how many spans had none. */
-uint64_t chunk_pool_hand_over(void *memory, struct ring *ring);
+/* Writes the rest into the ring, which counts the spans for which it has no space. */
+void chunk_pool_hand_over(void *memory, struct ring *ring);

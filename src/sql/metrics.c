@@ -280,11 +280,11 @@ static const struct metric {
 	{ "ring_bytes", get_ring, NULL, RING_SIZE, "Size of the ring between handlers and flusher" },
 	{ "ring_used_bytes", get_ring, NULL, RING_USED, "Records in the ring that wait to be stored" },
 	{ "ring_dropped", get_ring, NULL, RING_DROPPED,
-	  "Records of samples and queries refused because the ring was full" },
+	  "Samples, rows and spans refused because the ring was full" },
 
 	{ "store_samples", get_store, NULL, STORE_SAMPLES, "Samples written to the trace file" },
 	{ "store_queries", get_store, NULL, STORE_QUERIES, "Queries written to the trace file" },
-	{ "store_lost", get_store, NULL, STORE_LOST, "Records that could not be written" },
+	{ "store_lost", get_store, NULL, STORE_LOST, "Samples, rows and spans that could not be written" },
 	{ "store_trimmed", get_store, NULL, STORE_TRIMMED,
 	  "Samples removed, oldest first, to keep trace_log_max_bytes" },
 	{ "store_stacks", get_store, NULL, STORE_STACKS, "Distinct stacks of this process" },

@@ -221,7 +221,7 @@ static uint64_t discard_records(struct recorded *recorded)
 	for (; (record = ring_peek(shared->ring, &kind, &size)); ring_consume(shared->ring)) {
 		if (recorded->has_writer)
 			writer_discard(&recorded->writer, kind, record, size);
-		count += writer_is_row(kind);
+		count += writer_rows_in(kind, record, size);
 		store_count(STORE_PLANS_LOST, writer_is_plan(kind));
 	}
 	shared_ring_free(shared);
@@ -328,7 +328,7 @@ static void store_committed(struct recorded *recorded)
 	int64_t bytes;
 
 	if (!code && !shared_ring_copy_committed(&recorded->shared)) {
-		losses_note(&recorded->losses, "the records of a process cannot be read", 0, 1);
+		losses_note(&recorded->losses, LOSS_UNREADABLE, 0, 1);
 	} else if (!code && written_file_is_over_bound(&recorded->to->file, &recorded->writer, &bytes)) {
 		error = text_format("%s: has reached its limit of %" PRId64
 		                    " bytes, and a reader keeps it from being truncated",
@@ -425,28 +425,27 @@ enum recorded_load recorded_store(struct recorded *recorded, struct collection *
 
 /* --- a process that is gone ------------------------------------------------------------------ */
 
-static bool commit_waited(struct ring *ring, const struct open_lock *lock)
+static void commit_waited(struct ring *ring, const struct open_lock *lock)
 {
 	struct lock_wait_record *record = ring_reserve(ring, sizeof(*record));
 
 	if (!record)
-		return false;
+		return;
 	*record = (struct lock_wait_record){ .wait_ns = lock->wait_ns,
 		                             .outcome = LOCK_LASTED,
 		                             .thread_id = lock->thread_id };
 	ring_commit(ring, record, RECORD_LOCK_WAIT);
-	return true;
 }
 
-/* Puts waits that had not ended into the ring. Returns the number of samples for which it has no space. */
-static uint64_t hand_over_waits(const struct shared_ring *shared)
+/* Puts waits that had not ended into the ring. */
+static void hand_over_waits(const struct shared_ring *shared)
 {
 	struct open_lock lock;
 	uint32_t from = 0;
 
-	while (open_waits_next_lock(shared->waits, &from, &lock) && commit_waited(shared->ring, &lock))
-		;
-	return open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
+	while (open_waits_next_lock(shared->waits, &from, &lock))
+		commit_waited(shared->ring, &lock);
+	open_waits_hand_over(shared->waits, shared->ring, module_log_generation(shared->modules));
 }
 
 /* What cannot be stored now is lost. */
@@ -457,12 +456,13 @@ static void store_remains(struct recorded *recorded)
 	char *error = NULL;
 	int code = open_file(recorded, &error);
 
-	recorded->to->unfinished += ring_remains_repair(shared->ring);
+	losses_note(&recorded->losses, LOSS_INCOMPLETE, ring_remains_repair(shared->ring), 0);
 	if (!code && store_records(recorded, &lost))
 		error = writer_failure(&recorded->writer);
+	lost += discard_records(recorded);
 	/* Now the ring has space. */
-	lost += hand_over_waits(shared);
-	store_count(STORE_SPANS_LOST, chunk_pool_hand_over(shared->spans, shared->ring));
+	hand_over_waits(shared);
+	chunk_pool_hand_over(shared->spans, shared->ring);
 	if (!code && !error && store_records(recorded, &lost))
 		error = writer_failure(&recorded->writer);
 	if (!code && !error &&
@@ -524,6 +524,8 @@ void recorded_end(struct recorded *recorded, struct collection *to)
 			store_remains(recorded);
 	} else if (errno == ENOMEM) {
 		losses_note(&to->losses, "out of memory for a copy of a process's records", 0, 1);
+	} else if (recorded->is_open) { /* it was sound before */
+		losses_note(&to->losses, LOSS_UNREADABLE, 0, 1);
 	}
 	keep_file(recorded);
 	recorded_rest(recorded);

@@ -28,7 +28,6 @@ struct collection {
 	int64_t interval_ns; /* how long records may wait in a ring that has space; 0: records and counters
 	                        are stored at each look */
 	uint64_t samples, queries; /* stored */
-	uint64_t unfinished;       /* records that a process was writing when it ended */
 	struct losses losses;      /* that are not in the file */
 	bool is_alone;             /* no program's end waits */
 	/* With `keeps_file`, a process that ends passes on its connection to the next one; `kept.db` NULL:

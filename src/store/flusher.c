@@ -108,7 +108,7 @@ static void discard_ring(uint64_t until)
 			sites_publish_again();
 		if (kind == RECORD_STATEMENTS)
 			statement_stats_discard();
-		lost += writer_is_row(kind);
+		lost += writer_rows_in(kind, record, size);
 		store_count(STORE_PLANS_LOST, writer_is_plan(kind));
 		if (kind == RECORD_SPANS)
 			store_count(STORE_SPANS_LOST, spans_in(record, size));
@@ -424,6 +424,8 @@ static void finish(void)
 	if (statement_stats_are_due())
 		statement_stats_announce(); /* no flush follows */
 	flush(true);
+	losses_note(&flusher.losses, LOSS_INCOMPLETE, ring_left(store_control.ring), 0);
+	store_losses();
 	pacer_end();
 	/* Before the file is closed, because the last connection to close checkpoints the log. If
 	 * the reading thread hangs, SQLite must not be used any more. */

@@ -76,7 +76,7 @@ class Attacked(Recording):
 
     @staticmethod
     def lost(err):
-        return sum(int(count) for count in re.findall(r"(\d+) samples? or rows of queries lost: (?!runs were not)", err))
+        return sum(int(count) for count in re.findall(r"(\d+) (?:sample, row or span|samples, rows or spans) lost: (?!runs were not)", err))
 
     def expect_account(self, err, runs=ALL):
         """Each row was stored, or reported as lost. The thread's name and the end of a connection may be lost, too."""
@@ -132,7 +132,7 @@ class Attacked(Recording):
                 out, err = self.meanwhile(lambda db: db.executescript(how), ENDS, ENDING, str(PATIENT_S))
                 processes, took = out.split()
                 self.assertEqual(self.expect_account(err, int(processes) * ENDING_RUNS), 0, self.seen)
-                self.assertRegex(err, r"\d+ samples or rows of queries lost: .*locked", self.seen)
+                self.assertRegex(err, r"\d+ samples, rows or spans lost: .*locked", self.seen)
                 self.assertLess(float(took), PATIENT_S, self.seen)
 
     def test_locked_when_a_daemon_ends(self):

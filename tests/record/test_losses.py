@@ -90,7 +90,7 @@ class Losses(Recording):
         own."""
         last = [line for line in done.stderr.splitlines() if "missing in statement_stats" not in line][-1]
         self.assertIn(reason, last, self.seen)
-        return int(re.search(r": (\d+) samples? or rows of queries lost: ", last).group(1))
+        return int(re.search(r": (\d+) (?:sample, row or span|samples, rows or spans) lost: ", last).group(1))
 
     def test_nothing_lost(self):
         done = self.record(PYTHON, "-c", MANY, "100", "10", options=EVERY_QUERY)

@@ -228,7 +228,8 @@ static void what_has_no_room_is_counted(void **state)
 {
 	static qp_span_site site = QP_SPAN_SITE("a million");
 	const int64_t all = 1000000;
-	int64_t before = metric("spans_dropped"), dropped;
+	static const char lost[] = "SELECT total(samples) FROM losses WHERE reason LIKE 'the ring was full%'";
+	int64_t before = metric("spans_dropped"), lost_before = ask(lost), dropped;
 
 	(void)state;
 	if (qp_trace_begin(NULL))
@@ -246,6 +247,7 @@ static void what_has_no_room_is_counted(void **state)
 	assert_int_equal(ask("SELECT sum(count) FROM span_batches WHERE trace_lo = (SELECT trace_lo FROM "
 	                     "span_batches WHERE duration_ns IS NOT NULL ORDER BY id DESC LIMIT 1)"),
 	                 all + 1 - dropped);
+	assert_int_equal(ask(lost) - lost_before, dropped);
 }
 
 static void a_thread_may_wait_for_room(void **state)

@@ -179,9 +179,11 @@ static void test_once(void **state)
 		                 expected);
 		assert_int_equal(count("SELECT count(*) FROM trace_log WHERE process_id = 0"), 0);
 		assert_int_equal(to.samples, expected);
-		assert_int_equal(to.unfinished, has_unfinished);
 		assert_false(losses_are_pending(&to.losses));
-		assert_int_equal(count("SELECT count(*) FROM losses"), 0);
+		assert_int_equal(count("SELECT count(*) FROM losses"), has_unfinished);
+		assert_int_equal(
+			count("SELECT total(samples) FROM losses WHERE reason LIKE '%still writing%'"),
+			has_unfinished);
 		/* The file has its modules. */
 		assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 		assert_int_equal(
@@ -573,7 +575,7 @@ static void test_running(void **state)
 	}
 	assert_int_equal(end_work(&worker, &to), 0);
 	assert_int_equal(to.samples, FLUSHED + LATER);
-	assert_int_equal(to.unfinished, 0);
+	assert_int_equal(count("SELECT count(*) FROM losses"), 0);
 	assert_int_equal(count("SELECT count(*) FROM trace_log"), FLUSHED + LATER);
 	assert_int_equal(count("SELECT count(*) FROM modules WHERE path = '/usr/lib/one.so'"), 1);
 	assert_int_equal(count("SELECT count(*) FROM threads WHERE thread_name IN ('worker', 'late')"), 2);
@@ -657,20 +659,32 @@ static void test_told_once(void **state)
 	}
 }
 
-/* Without a file, all records count as lost, with a reason. */
-static void test_no_file(void **state)
+static void check_lost_without_a_file(uint64_t expected, uint64_t unfinished)
 {
 	char *nowhere = in_folder("none/x.db");
 	struct collection to = { .file.path = nowhere };
-	int fd = run_and_kill(true);
+	const struct loss *reasons = to.losses.reasons;
+	int fd = run_and_kill(unfinished != 0);
 
-	(void)state;
 	recorded_end(recorded_open(fd), &to);
 	close(fd);
 	assert_int_equal(to.samples, 0);
-	assert_int_equal(to.losses.reasons[0].samples, FLUSHED + LATER);
-	assert_non_null(strstr(to.losses.reasons[0].reason, nowhere));
-	assert_int_equal(to.losses.reasons[1].first_ns, 0);
+	assert_int_equal(reasons[0].samples, unfinished ? unfinished : expected);
+	assert_int_equal(reasons[1].samples, unfinished ? expected : 0);
+	assert_non_null(strstr(reasons[unfinished != 0].reason, nowhere));
+	assert_int_equal(reasons[2].first_ns, 0);
+}
+
+/* Without a file, all records count as lost, with a reason. */
+static void test_no_file(void **state)
+{
+	(void)state;
+	check_lost_without_a_file(FLUSHED + LATER, 1);
+	put_instead = put_spans;
+	check_lost_without_a_file(SPANS, 0);
+	put_instead = put_chunk;
+	check_lost_without_a_file(1, 0);
+	put_instead = NULL;
 }
 
 static void test_foreign(void **state)

@@ -425,6 +425,19 @@ static void shutdown_stores_what_is_left(void **state)
 	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM processes"), "1");
 }
 
+/* A thread may be stopped while it writes a record. Nobody reads the records after it. */
+static void shutdown_counts_what_it_cannot_read(void **state)
+{
+	(void)state;
+	start_store(in_folder("x.db"), 0);
+	put_samples(T0, 10, 1, KEY);
+	assert_non_null(ring_reserve(ring, sizeof(struct sample_record)));
+	put_samples(T0 + 1000000, 5, 1, KEY);
+	stop_store();
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT count(*) FROM trace_log"), "10");
+	assert_string_equal(ask_file(in_folder("x.db"), "SELECT samples FROM losses"), "6");
+}
+
 static void path_is_that_of_the_start(void **state)
 {
 	char *path;
@@ -502,6 +515,7 @@ int main(void)
 		TEST(drain_means_all_before_it),
 		TEST(drain_waits_for_a_record_being_written),
 		TEST(shutdown_stores_what_is_left),
+		TEST(shutdown_counts_what_it_cannot_read),
 		TEST(path_is_that_of_the_start),
 		TEST(request_in_vain_is_withdrawn),
 	};

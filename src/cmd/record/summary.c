@@ -175,8 +175,8 @@ static void tell_losses(const struct losses *losses)
 			         (unsigned long long)loss->samples, loss->samples == 1 ? " is" : "s are",
 			         loss->reason, advice);
 		else if (loss->samples)
-			complain("%s: %llu sample%s or rows of queries lost: %s%s", recording_path,
-			         (unsigned long long)loss->samples, loss->samples == 1 ? "" : "s",
+			complain("%s: %llu %s lost: %s%s", recording_path, (unsigned long long)loss->samples,
+			         loss->samples == 1 ? "sample, row or span" : "samples, rows or spans",
 			         loss->reason, advice);
 		if (loss->refusals)
 			complain("%s: samples missing, refused %llu time%s: %s%s", recording_path,

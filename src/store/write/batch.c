@@ -135,11 +135,18 @@ static bool is_counted(unsigned kind)
 }
 
 /* Not a reading of a connection's counters, because the next one includes it. */
-bool writer_is_row(unsigned kind)
+static bool is_row(unsigned kind)
 {
 	return is_counted(kind) || kind == RECORD_LOCK_WAIT || kind == RECORD_TRANSACTION ||
 	       kind == RECORD_WAL || kind == RECORD_CHECKPOINT || kind == RECORD_OPEN_STATEMENTS ||
 	       kind == RECORD_PAGE_IO;
+}
+
+uint64_t writer_rows_in(unsigned kind, const void *record, size_t size)
+{
+	if (kind == RECORD_SPANS && is_whole(kind, record, size))
+		return spans_in(record, size);
+	return is_row(kind);
 }
 
 bool writer_is_plan(unsigned kind)
@@ -285,7 +292,7 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 		}
 		code = store_record(writer, kind, record, size);
 		wanted += is_counted(kind);
-		rows += writer_is_row(kind);
+		rows += is_row(kind);
 		spans += kind == RECORD_SPANS;
 		plans += writer_is_plan(kind);
 		ring_pass(ring);
@@ -298,9 +305,9 @@ int writer_store(struct writer *writer, struct ring *ring, size_t most_records, 
 	if (code) {
 		writer_roll_back(writer);
 		writer_forget(writer);
-		result->lost = rows;
-		result->plans_lost = plans;
 		result->spans_lost = writer->spans->stored;
+		result->lost = rows + result->spans_lost;
+		result->plans_lost = plans;
 		return code;
 	}
 	result->samples = writer->samples->count - writer->samples->delay_count;

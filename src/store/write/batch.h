@@ -15,7 +15,7 @@ struct writer_result {
 	size_t records;          /* taken from the ring */
 	size_t samples, queries; /* stored */
 	size_t fields_skipped;   /* of their records */
-	size_t lost;
+	size_t lost;             /* with spans_lost */
 	size_t spans, spans_lost, plans_lost;
 	bool more; /* the batch was full: the ring may have more */
 	bool busy; /* another process kept writing: nothing was taken */
@@ -35,8 +35,8 @@ int writer_store_statements(struct writer *writer, const void *memory, size_t si
 /* Stores missing losses in one transaction. SQLITE_OK or the error. */
 int writer_store_losses(struct writer *writer, struct losses *losses);
 
-/* Whether a record of this kind becomes a row whose loss users must know. */
-bool writer_is_row(unsigned kind);
+/* The rows and spans of the record whose loss users must know. */
+uint64_t writer_rows_in(unsigned kind, const void *record, size_t size);
 
 /* Whether it is a part of bytecode or of its plan, which is published again if it is lost. */
 bool writer_is_plan(unsigned kind);

@@ -18,6 +18,11 @@
 /* The beginning of a reason that counts runs missing in statement_stats. */
 #define LOSS_UNCOUNTED "runs were not counted: "
 
+#define LOSS_UNREADABLE "the records of a process cannot be read"
+
+/* The reason of records that a thread had begun, and not committed. */
+#define LOSS_INCOMPLETE "a thread was still writing them when the recording of its process ended"
+
 struct writer;
 
 struct loss_writer {
@@ -30,7 +35,7 @@ extern const struct loss_writer loss_writer_new;
 
 struct loss {
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME; 0: the slot is free */
-	uint64_t samples;          /* and rows of query_log, lock_waits and transaction_log */
+	uint64_t samples;          /* and rows of query_log, lock_waits and others, and spans */
 	uint64_t refusals;         /* whose samples were not counted */
 	uint64_t stored_samples, stored_refusals;
 	char reason[LOSS_REASON_SIZE];
@@ -53,7 +58,7 @@ struct refusals {
 void losses_note_refusals(struct losses *losses, const uint64_t counters[SAMPLER_COUNTERS],
                           struct refusals *noted);
 
-/* Counts the samples that the ring has dropped since the last call. */
+/* Counts what the ring has dropped since the last call. */
 void losses_note_dropped(struct losses *losses, uint64_t ring_dropped);
 
 /* Whether the file lacks losses. */

@@ -405,6 +405,7 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 	/* A batch of several traces is stored, because another one may be kept. */
 	if (!batch->links && hash_table_find(&writer->spans->unkept, trace_key(&batch->of)))
 		return SQLITE_OK;
+	writer->spans->stored += (size_t)sums.spans; /* or lost, with the whole batch */
 	code = span_rows_bound(writer);
 	text = writer->span_rows->text.count;
 	if (!code)
@@ -414,7 +415,6 @@ int spans_add(struct writer *writer, const void *record, size_t size)
 	row = add_row(writer, batch, &sums, text);
 	if (row < 0)
 		return (int)-row;
-	writer->spans->stored += (size_t)sums.spans;
 	if (sums.notes)
 		code = write_notes(writer, batch, row);
 	if (!code && sums.waits)

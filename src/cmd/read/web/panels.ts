@@ -304,7 +304,7 @@ export function showFindings(data: Data): HTMLElement[] {
 export function showHealth(data: Data): HTMLElement[] {
 	return [element("h2", {}, "Health of the recording"),
 		data.losses.length ? table("losses", "What could not be recorded", [
-			{ title: "samples and rows", is_number: true, key: (one) => one.samples, show: (one) => count(one.samples) },
+			{ title: "samples, rows, spans", is_number: true, key: (one) => one.samples, show: (one) => count(one.samples) },
 			{ title: "refused", is_number: true, key: (one) => one.refusals, show: (one) => count(one.refusals) },
 			{ title: "reason", show: (one) => one.reason },
 		], data.losses) : element("p", {}, "The file knows of no loss."),
