@@ -130,6 +130,21 @@ for line in sys.stdin:
     print(db.execute(line.strip()).fetchone()[0], flush=True)
 """
 
+# The same on another thread than that of the lines.
+LINES_IN_A_THREAD = """
+import queue, sqlite3, sys, threading
+lines = queue.Queue()
+def work():
+    db = sqlite3.connect(sys.argv[1], isolation_level=None)
+    for line in iter(lines.get, None):
+        print((db.execute(line).fetchone() or ["done"])[0], flush=True)
+threading.Thread(target=work).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    lines.put(line.strip())
+lines.put(None)
+"""
+
 ENDLESS_TEXT = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
 ENDLESS = "import sqlite3; print('ready', flush=True); sqlite3.connect(':memory:').execute('%s').fetchall()" % ENDLESS_TEXT
 
@@ -153,8 +168,8 @@ class Hosts(Recording):
         self.assertEqual(read_line(host.stdout, "the host's queries"), "ready\n")
         return host
 
-    def start_lines(self, database=":memory:"):
-        host = self.start(PYTHON, "-c", LINES, database)
+    def start_lines(self, database=":memory:", program=LINES):
+        host = self.start(PYTHON, "-c", program, database)
         self.assertEqual(read_line(host.stdout, "the host"), "ready\n")
         return host
 
@@ -311,6 +326,31 @@ class Attach(Hosts):
         host.kill()
         said = self.end_of(command)
         self.assertEqual(self.rows("SELECT max(wait_ns) > 100000000 FROM trace_log WHERE trace_type = 'OffCPU'"), [(1,)], said)
+        database.close()
+
+    def test_transaction_between(self):
+        """A recording has the pages that a transaction writes to the WAL in its time, and none that it wrote before."""
+        path = os.path.join(self.folder, "app.db")
+        database = sqlite3.connect(path, isolation_level=None)
+        self.assertEqual(database.execute("PRAGMA journal_mode = WAL").fetchone(), ("wal",))
+        database.execute("CREATE TABLE t(x)")
+        host = self.start_lines(path, LINES_IN_A_THREAD)
+        command = self.begin(host)
+        for line in ("PRAGMA cache_size = 5", "BEGIN", "INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+                     " SELECT hex(zeroblob(500)) FROM n"):
+            self.run_line(host, line, "done")
+        before = os.path.getsize(path + "-wal")
+        self.assertGreater(before, 50 * 4096)
+        self.interrupt(command)
+        command = self.begin(host)
+        self.run_line(host, "COMMIT", "done")
+        said = self.interrupt(command)
+        journal, writes, wal = self.rows("SELECT total(journal_bytes), total(writes), total(wal_bytes) FROM page_io")[0]
+        self.assertEqual((journal, wal), (0, writes * (4096 + 24)), said)
+        # A page that the transaction had written before may get its frame again.
+        grown = os.path.getsize(path + "-wal") - before
+        self.assertGreater(grown, 0)
+        self.assertIn(wal, range(grown, before), said)
         database.close()
 
     def test_open_wait(self):

@@ -162,21 +162,44 @@ void page_files_forget(struct page_files *files)
 			pointer_slot_remove(files->keys, PAGE_FILES, &files->used, i);
 	page_owners_change();
 	for (uint32_t i = 0; i < PAGE_DATABASES && files->databases[i]; i++) {
-		files->databases[i]->files = 0;
-		__atomic_store_n(&files->databases[i]->wals, 0, __ATOMIC_RELAXED);
+		struct page_database *database = files->databases[i];
+
+		database->files = 0;
+		__atomic_store_n(&database->wals, 0, __ATOMIC_RELAXED);
+		/* Events of transactions that have not ended belong to no later recording. */
+		__atomic_store_n(&database->life, database->life + 1, __ATOMIC_RELAXED);
 	}
 	lock_release(&lock);
 }
 
+/* A rollback journal leaves no WAL with content next to it. */
+static bool is_next_to_wal(const char *path)
+{
+	const int saved_errno = errno;
+	char wal[PAGE_PATH_BYTES + sizeof("-wal")];
+	struct stat status;
+	const size_t size = path ? strlen(path) : PAGE_PATH_BYTES;
+	bool is_there;
+
+	if (size >= PAGE_PATH_BYTES)
+		return false;
+	memcpy(wal, path, size);
+	memcpy(wal + size, "-wal", sizeof("-wal"));
+	is_there = !stat(wal, &status) && status.st_size != 0;
+	errno = saved_errno;
+	return is_there;
+}
+
 /* A connection without a lock of the index may have its WAL for itself: it reads or writes the header first.
- */
+ * Or it acquired the lock before it was followed. */
 static enum page_file_role role_of_journal(const sqlite3_file *database_file,
-                                           const struct page_access *access)
+                                           const struct page_access *access, const char *path)
 {
 	struct lock_file *entry = database_file ? lock_file_find(database_file) : NULL;
 
 	return (entry && lock_file_has_wal(entry)) ||
-	                       (access->offset == 0 && access->bytes == WAL_HEADER_BYTES)
+	                       (access->offset == 0 && access->bytes == WAL_HEADER_BYTES) ||
+	                       is_next_to_wal(path)
 	               ? PAGE_FILE_WAL
 	               : PAGE_FILE_JOURNAL;
 }
@@ -194,8 +217,8 @@ static __attribute__((noinline)) struct page_file *add_new(struct page_files *fi
 	case OPENED_WAL: return add(files, access->file, PAGE_FILE_WAL, opened->other, opened->path);
 	case OPENED_JOURNAL: return add(files, access->file, PAGE_FILE_JOURNAL, NULL, opened->path);
 	default:
-		return add(files, access->file, role_of_journal(opened->other, access), opened->other,
-		           opened->path);
+		return add(files, access->file, role_of_journal(opened->other, access, opened->path),
+		           opened->other, opened->path);
 	}
 }
 

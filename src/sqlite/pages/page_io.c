@@ -198,7 +198,8 @@ static bool write_record(const struct page_io *io, const struct page_sum *sum,
 	return true;
 }
 
-/* What was counted since the sum's previous record. False: the ring has no room. */
+/* What was counted since the sum's previous record. False: the ring has no room; if it is_last, the ring has
+ * counted the record as lost. */
 static bool record_sum(const struct page_io *io, struct page_sum *sum, const struct thread *thread,
                        uint64_t now_ns, bool is_last)
 {
@@ -207,7 +208,7 @@ static bool record_sum(const struct page_io *io, struct page_sum *sum, const str
 
 	for (unsigned i = 0; i < PAGE_COUNTS; i++)
 		any |= counts[i] = __atomic_load_n(&sum->counts[i], __ATOMIC_RELAXED) - sum->recorded[i];
-	if (ring && any && !write_record(io, sum, counts, thread, ring, is_last))
+	if (ring && any && !write_record(io, sum, counts, thread, ring, is_last) && !is_last)
 		return false;
 	for (unsigned i = 0; i < PAGE_COUNTS; i++)
 		sum->recorded[i] += counts[i];
@@ -233,7 +234,7 @@ static void flush(struct page_io *io, const struct thread *thread, uint64_t now_
 
 		if (!sum->database)
 			continue;
-		if (!record_sum(io, sum, thread, now_ns, is_last) && !is_last) {
+		if (!record_sum(io, sum, thread, now_ns, is_last)) {
 			left++;
 			continue;
 		}
@@ -606,10 +607,8 @@ static void see_wal_page(struct page_event *event, const struct page_access *acc
 			file->frame = frame;
 			file->frame_page = head.page;
 		}
-		if (access->bytes == WAL_FRAME_BYTES) {
-			event->kind = access->is_write ? EVENT_WAL_HEAD : EVENT_WAL_LOOK;
+		if (access->bytes == WAL_FRAME_BYTES)
 			return;
-		}
 		bytes += WAL_FRAME_BYTES;
 	} else {
 		event->page = access->is_write && frame == file->frame ? file->frame_page
@@ -641,7 +640,10 @@ static void see_wal(struct page_event *event, const struct page_access *access, 
 			file->frame = 0;
 		return;
 	}
-	event->kind = access->is_write ? EVENT_WAL_WRITE : EVENT_WAL_READ;
+	if (access->bytes == WAL_FRAME_BYTES)
+		event->kind = access->is_write ? EVENT_WAL_HEAD : EVENT_WAL_LOOK;
+	else
+		event->kind = access->is_write ? EVENT_WAL_WRITE : EVENT_WAL_READ;
 	/* A page that is read alone has the database's size. */
 	if (!__atomic_load_n(&database->page_size, __ATOMIC_RELAXED) && is_page_size(access->bytes))
 		__atomic_store_n(&database->page_size, access->bytes, __ATOMIC_RELAXED);
@@ -840,12 +842,29 @@ void page_io_see_open(const sqlite3_file *file)
 		page_files_remove(files, file);
 }
 
+/* The next recording has only what is counted later. */
+static void forget_counts(struct page_io *io)
+{
+	for (uint32_t i = 0; i < SUMS; i++)
+		for (unsigned j = 0; j < PAGE_COUNTS; j++)
+			io->sum[i].recorded[j] = __atomic_load_n(&io->sum[i].counts[j], __ATOMIC_RELAXED);
+}
+
 void page_io_forget(void)
 {
 	struct page_files *files = page_memory_known_files();
 
 	if (files)
 		page_files_forget(files);
+	for (uint32_t i = 0; i < slots_count(); i++) {
+		/* Acquire: with the thread that made it. */
+		struct page_io *io = __atomic_load_n(&slots_get(i)->page_io, __ATOMIC_ACQUIRE);
+
+		if (io && acquire(io)) {
+			forget_counts(io);
+			release(io);
+		}
+	}
 }
 
 void page_io_see_unmap(const sqlite3_file *database_file)
