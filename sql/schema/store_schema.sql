@@ -1498,8 +1498,8 @@ SELECT
 	CAST(r.start_ns + r.duration_ns AS INTEGER) AS finish_time_ns,
 	CAST(r.duration_ns AS INTEGER) AS duration_ns,
 	CAST(r.self_ns AS INTEGER) AS self_time_ns,
-	CAST((SELECT count(*) FROM samples AS m
-	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns
+	CAST((SELECT count(*) FROM samples AS m JOIN series AS i ON i.id = m.series
+	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns AND i.unit = 'ns'
 	        AND (m.span = r.span OR m.span = 0 AND m.query = nullif(r.query, 0))) AS INTEGER) AS samples,
 	CAST(coalesce((SELECT sum(m.weight * i.period_ns) FROM samples AS m JOIN series AS i ON i.id = m.series
 	      WHERE m.timestamp_ns BETWEEN r.start_ns AND r.start_ns + r.duration_ns

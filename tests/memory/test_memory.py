@@ -63,6 +63,14 @@ class Memory(Recording):
                 " AND abs(size) = 8388608"), [(0, 0, 1)])
             self.assertEqual(self.rows("SELECT count(*) FROM trace_log WHERE trace_type = 'MemorySample' AND size < 0 AND trace <> '[]'"), [(0,)])
 
+    def test_spans(self):
+        """The samples of a span are those of its time."""
+        self.run_host("library", "SELECT allocate(65536, 1000) /*traceparent='00-%032x-%016x-01'*/" % (1, 1))
+        self.assertEqual(self.rows("SELECT count(*) FROM span_log WHERE query_id <> ''"), [(1,)])
+        self.assertEqual(self.rows("SELECT s.samples - count(t.timestamp_ns) FILTER (WHERE t.trace_type <> 'MemorySample'),"
+                                   " count(*) FILTER (WHERE t.trace_type = 'MemorySample') > 100"
+                                   " FROM span_log AS s LEFT JOIN trace_log AS t USING (query_id) WHERE query_id <> ''"), [(0, 1)])
+
     def test_realloc(self):
         """A block that is moved counts as freed and allocated."""
         self.run_host("library", "SELECT grow(131072, 2000)")
