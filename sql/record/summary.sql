@@ -21,4 +21,5 @@ SELECT
 	(SELECT group_concat(program, ', ') FROM (
 		SELECT DISTINCT fileName(executable) || iif(script <> '', ' ' || fileName(script), '') AS program
 		FROM processes WHERE id > :before ORDER BY id)
-	 HAVING count(*) <= 3) AS programs;
+	 HAVING count(*) <= 3) AS programs,
+	(SELECT removals FROM state) AS removals;

@@ -120,6 +120,9 @@ SELECT what, value FROM (
 	HAVING count(*) = 1 AND (SELECT count(DISTINCT text) = 1 OR count(*) = 0 FROM texts)
 	   AND NOT EXISTS (SELECT 1 FROM unfinished WHERE NOT statement)
 	UNION ALL
+	SELECT 15, 'removed', 'the oldest samples and logged runs, because the file reached its limit (trace_log_max_bytes)'
+	FROM state WHERE removals > 0
+	UNION ALL
 	SELECT 15, 'lost', printf('%,d %s, of all: ', sum(samples),
 	                  iif(sum(samples) = 1, 'sample, row or span', 'samples, rows or spans')) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0

@@ -4,6 +4,7 @@
 
 usage: test_losses.py QUERYPROF"""
 
+import glob
 import re
 import resource
 
@@ -70,6 +71,18 @@ for thread in threads:
     thread.join()
 """
 
+# Runs queries, and more of them when the file appears.
+TWICE = """
+import os, sqlite3, sys, time
+db = sqlite3.connect(":memory:")
+def query(count):
+    for i in range(count):
+        db.execute("SELECT /* %d */ 1" % i).fetchall()
+query(100)
+while os.path.isdir(os.path.dirname(sys.argv[1])) and not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+query(int(sys.argv[2]))
+"""
 
 
 class Losses(Recording):
@@ -109,6 +122,36 @@ class Losses(Recording):
                                    " WHERE first_ns BETWEEN 1 AND last_ns AND executable LIKE '%python%'"), [(1,)])
         report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
         self.assertRegex(report.stdout, r"(?m)^lost .*" + re.escape(reason))
+
+    def test_limit_of_the_file(self):
+        """Rows that were stored and removed again are missed, too. Runs that are counted are all counted."""
+        options = (*EVERY_QUERY, "--setting", "trace_log_max_bytes=1MiB")
+        done = self.record(PYTHON, "-c", MANY, "6000", "500", options=options)
+        self.assertLess(self.lines(), 6000)
+        self.assertEqual(self.rows("SELECT sum(calls) FROM statement_stats WHERE query LIKE 'SELECT /*%'"), [(6000,)], self.seen)
+        self.assertIn("queryprof: %s: the file reached its limit of 1048576 bytes, so the oldest samples and logged runs were removed"
+                      % self.trace, done.stderr)
+        report = subprocess.run([QUERYPROF, "report", self.trace], capture_output=True, text=True, check=True)
+        self.assertRegex(report.stdout, r"(?m)^removed +the oldest samples and logged runs")
+        done = self.record(PYTHON, "-c", "import sqlite3", options=("--append",))
+        self.assertNotIn("reached its limit", done.stderr)
+
+    def test_removed_file(self):
+        """What the new file lacks is said. It may have nothing."""
+        for count in 0, 10:
+            go = os.path.join(self.folder, "go%d" % count)
+            command = subprocess.Popen(self.arguments(PYTHON, "-c", TWICE, go, str(count), options=EVERY_QUERY), stderr=subprocess.PIPE,
+                                       text=True)
+            wait_until(lambda: self.has_views() and self.lines() == 100, "the first rows")
+            for name in glob.glob(self.trace + "*"):
+                os.unlink(name)
+            open(go, "w").close()
+            self.seen = command.communicate(timeout=300)[1]
+            self.assertEqual(self.seen.splitlines()[-1], "queryprof: %s: the file was removed or renamed during the recording; "
+                             "this one lacks what was stored before" % self.trace)
+            self.assertNotIn("nothing was recorded", self.seen)
+            self.assertEqual(self.lines(), count, self.seen)
+            os.unlink(self.trace)
 
     def record_on_disk(self, size, *command):
         """Records on a separate file system, which a user may mount in a namespace. Keeps its files."""

@@ -252,6 +252,7 @@ static int read_before(struct recording *recording, const struct database_limits
 		return code;
 	recording->before = database_number(database.db, "SELECT max(id) FROM processes", 0);
 	recording->runs_before = database_number(database.db, "SELECT sum(calls) FROM statement_counters", 0);
+	recording->removals_before = database_number(database.db, "SELECT removals FROM state", 0);
 	database_close(&database, true);
 	return QP_OK;
 }

@@ -16,7 +16,8 @@ struct recording {
 	bool is_new;
 	bool is_open;   /* it could be opened: one that is new and could not is perhaps another process's */
 	int64_t before; /* the newest process in the file */
-	int64_t runs_before; /* that were counted */
+	int64_t runs_before;     /* that were counted */
+	int64_t removals_before; /* of rows, to keep the file's limit */
 	struct collection *collection;
 };
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -217,6 +218,15 @@ struct collection *rings_finish(void)
 	if (rings.is_open)
 		listener_begin();
 	return &rings.collection;
+}
+
+bool rings_file_is_gone(void)
+{
+	struct stat begun, now;
+
+	return rings.file >= 0 && fstat(rings.file, &begun) == 0 &&
+	       (stat(rings.collection.file.path, &now) || now.st_ino != begun.st_ino ||
+	        now.st_dev != begun.st_dev);
 }
 
 void rings_leave(void)

@@ -25,6 +25,9 @@ void rings_watch(const char *path, int64_t max_bytes);
  * process has a child. */
 struct collection *rings_finish(void);
 
+/* Whether the path no longer leads to the file that was there when rings_watch() began to store. */
+bool rings_file_is_gone(void);
+
 /* After that: the remaining processes go on and are not recorded any more. */
 void rings_leave(void);
 

@@ -34,6 +34,7 @@
 
 struct summary {
 	sqlite3_int64 samples, queries, processes, runs; /* the runs with a row */
+	sqlite3_int64 removals;                          /* of rows that were stored */
 	struct losses losses;
 	char *programs;  /* " (python3 app.py, sqlite3)"; NULL: too many, or not known */
 	char *plans;     /* which statements have no plan; NULL: not known, or all have one */
@@ -41,6 +42,7 @@ struct summary {
 	bool has_stacks; /* of any recording: there are names to look up */
 	bool is_late;    /* and its numbers are not known */
 	bool is_damaged; /* which was said */
+	bool is_gone;    /* the file that the recording began with */
 };
 
 /* Records how a statement on the file ended. The file's header was right, so if the statement fails,
@@ -146,6 +148,7 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		summary->processes = sqlite3_column_int64(row, 2);
 		summary->runs = sqlite3_column_int64(row, 3);
 		summary->has_stacks = sqlite3_column_int(row, 4);
+		summary->removals = sqlite3_column_int64(row, 6) - recording->removals_before;
 		if (sqlite3_column_type(row, 5) != SQLITE_NULL)
 			summary->programs = text_format(" (%s)", (const char *)sqlite3_column_text(row, 5));
 		if (summary->samples) /* only their statements are to have plans */
@@ -228,6 +231,20 @@ static void tell_content(const struct recording *recording, const struct summary
 	tell_findings(recording, found);
 }
 
+/* What was stored and is not in the file. */
+static void tell_removed(const struct recording *recording, const struct summary *found)
+{
+	if (found->is_gone)
+		complain("%s: the file was removed or renamed during the recording; this one lacks what was "
+		         "stored before",
+		         recording_path);
+	else if (found->removals > 0)
+		complain(
+			"%s: the file reached its limit of %lld bytes, so the oldest samples and logged runs "
+			"were removed (--setting trace_log_max_bytes=0 keeps all)",
+			recording_path, (long long)recording->collection->file.max_bytes);
+}
+
 /* No one may read a terminal when they end. */
 static void tell_left(size_t left)
 {
@@ -239,7 +256,7 @@ static void tell_left(size_t left)
 
 void summary_print(const struct recording *recording, const char *program, int status)
 {
-	struct summary found = { .losses = recording->collection->losses };
+	struct summary found = { .losses = recording->collection->losses, .is_gone = rings_file_is_gone() };
 	bool is_read = summarize(recording, &found); /* has complained if not */
 
 	collection_fold(recording->collection);
@@ -263,7 +280,7 @@ void summary_print(const struct recording *recording, const char *program, int s
 		has_named = program ? explain_no_sqlite(program, status) : explain_not_attached();
 	else if (found.samples || found.queries)
 		tell_content(recording, &found);
-	else if (!has_lost)
+	else if (!has_lost && !found.is_gone)
 		has_named = explain_no_query(recording_path);
 	if (found.plans && !found.is_late)
 		complain("%s", found.plans);
@@ -274,6 +291,7 @@ void summary_print(const struct recording *recording, const char *program, int s
 	free(found.programs);
 	if (!has_named)
 		explain_refused("not recorded");
+	tell_removed(recording, &found);
 	tell_losses(&found.losses);
 	explain_confinement(recording_path);
 	if (program && rings_left() && (found.samples || found.queries || found.is_late))
