@@ -84,7 +84,7 @@ static void print_tree(uint32_t number, uint32_t root, int depth)
 	struct page_links links;
 	uint64_t payload = 0, linked = 0;
 	uint32_t link;
-	bool is_overflow;
+	bool is_overflow, has_overflow = false;
 
 	if (depth > DEPTH_MAX || !btree_page_read(&page, page_at(number), header.layout, number)) {
 		printf("not a page of a b-tree: %u\n", number);
@@ -97,10 +97,15 @@ static void print_tree(uint32_t number, uint32_t root, int depth)
 		}
 		payload += cell.local;
 		linked += cell.child + cell.overflow;
+		has_overflow |= cell.overflow != 0;
 		if (cell.overflow)
 			print_chain(cell.overflow, cell.size - cell.local, root);
 		if (root == 1 && page.kind == BTREE_LEAF_TABLE)
 			print_schema_row(&cell);
+	}
+	if (btree_page_has_overflow(&page) != has_overflow) {
+		printf("cells of page %u have overflow pages: %d\n", number, has_overflow);
+		exit(1);
 	}
 	btree_page_begin_links(&links, &page);
 	for (linked += page.right; btree_page_next_link(&links, &link, &is_overflow);)
@@ -181,6 +186,7 @@ static uint64_t read_as_all(const uint8_t *bytes, uint32_t number)
 	uint64_t sum = btree_page_next(bytes);
 
 	if (btree_page_read(&page, bytes, header.layout, number)) {
+		sum += btree_page_has_overflow(&page);
 		btree_page_begin_links(&links, &page);
 		while (btree_page_next_link(&links, &link, &is_overflow))
 			sum += link;

@@ -4,6 +4,8 @@
  */
 #include "sqlite/pages/btree_page.h"
 
+#include <string.h>
+
 #define PAGE_BYTES_MIN 512
 #define PAGE_BYTES_MAX 65536
 #define USABLE_BYTES_MIN 480
@@ -13,13 +15,17 @@
 #define HEADER_BYTES_LEAF 8 /* of a page of a b-tree */
 #define HEADER_BYTES_INTERIOR 12
 
-static uint32_t number_at(const uint8_t *bytes, size_t size)
+static uint32_t word_at(const uint8_t *bytes)
 {
-	uint32_t number = 0;
+	uint32_t word;
 
-	for (size_t i = 0; i < size; i++)
-		number = number << 8 | bytes[i];
-	return number;
+	memcpy(&word, bytes, sizeof(word));
+	return __builtin_bswap32(word);
+}
+
+static uint32_t half_at(const uint8_t *bytes)
+{
+	return (uint32_t)(bytes[0] << 8 | bytes[1]);
 }
 
 /* The bytes that are left to read. */
@@ -67,24 +73,23 @@ bool btree_page_read_header(const uint8_t *bytes, size_t size, struct database_h
 	for (size_t i = 0; i < sizeof(magic); i++)
 		if (bytes[i] != magic[i])
 			return false;
-	page_size = number_at(bytes + 16, 2);
+	page_size = half_at(bytes + 16);
 	if (page_size == 1)
 		page_size = PAGE_BYTES_MAX;
 	if (!is_page_size(page_size) || page_size - bytes[20] < USABLE_BYTES_MIN)
 		return false;
 	*header = (struct database_header){
 		.layout = { .size = page_size, .usable = page_size - bytes[20] },
-		.page_count = number_at(bytes + 28, 4),
+		.page_count = word_at(bytes + 28),
 		/* The counter of changes, and its value at the last count: SQLite before 3.7.0 did not count.
 		 */
-		.is_counted =
-			number_at(bytes + 28, 4) && number_at(bytes + 24, 4) == number_at(bytes + 92, 4),
-		.has_pointer_map = number_at(bytes + 52, 4) != 0,
+		.is_counted = word_at(bytes + 28) && word_at(bytes + 24) == word_at(bytes + 92),
+		.has_pointer_map = word_at(bytes + 52) != 0,
 		.is_wal = bytes[19] == 2,
-		.first_trunk = number_at(bytes + 32, 4),
-		.free_count = number_at(bytes + 36, 4),
-		.schema_cookie = number_at(bytes + 40, 4),
-		.encoding = number_at(bytes + 56, 4),
+		.first_trunk = word_at(bytes + 32),
+		.free_count = word_at(bytes + 36),
+		.schema_cookie = word_at(bytes + 40),
+		.encoding = word_at(bytes + 56),
 	};
 	return true;
 }
@@ -92,13 +97,12 @@ bool btree_page_read_header(const uint8_t *bytes, size_t size, struct database_h
 bool btree_page_read_wal(const uint8_t *bytes, size_t size, struct wal_header *header)
 {
 	/* The last bit tells the order of bytes in checksums. */
-	if (size < WAL_HEADER_BYTES || (number_at(bytes, 4) & ~1u) != 0x377f0682 ||
-	    number_at(bytes + 4, 4) != 3007000)
+	if (size < WAL_HEADER_BYTES || (word_at(bytes) & ~1u) != 0x377f0682 || word_at(bytes + 4) != 3007000)
 		return false;
 	*header = (struct wal_header){
-		.page_size = number_at(bytes + 8, 4),
-		.checkpoint = number_at(bytes + 12, 4),
-		.salt = { number_at(bytes + 16, 4), number_at(bytes + 20, 4) },
+		.page_size = word_at(bytes + 8),
+		.checkpoint = word_at(bytes + 12),
+		.salt = { word_at(bytes + 16), word_at(bytes + 20) },
 	};
 	return is_page_size(header->page_size);
 }
@@ -108,9 +112,9 @@ bool btree_page_read_frame(const uint8_t *bytes, size_t size, struct wal_frame *
 	if (size < WAL_FRAME_BYTES)
 		return false;
 	*frame = (struct wal_frame){
-		.page = number_at(bytes, 4),
-		.page_count = number_at(bytes + 4, 4),
-		.salt = { number_at(bytes + 8, 4), number_at(bytes + 12, 4) },
+		.page = word_at(bytes),
+		.page_count = word_at(bytes + 4),
+		.salt = { word_at(bytes + 8), word_at(bytes + 12) },
 	};
 	return frame->page != 0;
 }
@@ -123,11 +127,11 @@ bool btree_page_read(struct btree_page *page, const uint8_t *bytes, struct page_
 {
 	const uint32_t begin = number == 1 ? DATABASE_HEADER_BYTES : 0;
 	const uint8_t *head = bytes + begin;
-	const uint32_t count = number_at(head + 3, 2);
+	const uint32_t count = half_at(head + 3);
 	const bool is_interior = head[0] == BTREE_INTERIOR_INDEX || head[0] == BTREE_INTERIOR_TABLE;
 	const uint32_t cells = begin + (is_interior ? HEADER_BYTES_INTERIOR : HEADER_BYTES_LEAF);
-	const uint32_t free_block = number_at(head + 1, 2);
-	uint32_t content = number_at(head + 5, 2);
+	const uint32_t free_block = half_at(head + 1);
+	uint32_t content = half_at(head + 5);
 
 	*page = (struct btree_page){ .bytes = bytes, .layout = layout };
 	if (!is_interior && head[0] != BTREE_LEAF_INDEX && head[0] != BTREE_LEAF_TABLE)
@@ -143,15 +147,22 @@ bool btree_page_read(struct btree_page *page, const uint8_t *bytes, struct page_
 	page->kind = head[0];
 	page->cell_count = count;
 	page->cells = cells;
-	page->right = is_interior ? number_at(head + 8, 4) : 0;
+	page->content = content;
+	page->free_block = free_block;
+	page->right = is_interior ? word_at(head + 8) : 0;
 	return true;
+}
+
+/* `index` below cell_count. */
+static uint32_t offset_of(const struct btree_page *page, uint32_t index)
+{
+	return half_at(page->bytes + page->cells + 2 * index);
 }
 
 /* The bytes of a cell and all after it in the page. False: its offset is outside. */
 static bool find_cell(const struct btree_page *page, uint32_t index, struct rest *rest)
 {
-	const uint8_t *at = page->bytes + page->cells + 2 * index;
-	const uint32_t offset = index < page->cell_count ? (uint32_t)(at[0] << 8 | at[1]) : 0;
+	const uint32_t offset = index < page->cell_count ? offset_of(page, index) : 0;
 
 	if (offset < page->cells + 2 * page->cell_count || offset + CELL_BYTES_MIN > page->layout.usable)
 		return false;
@@ -188,7 +199,7 @@ bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct 
 	if (!find_cell(page, index, &rest))
 		return false;
 	if (btree_page_is_interior(page)) {
-		cell->child = number_at(rest.at, 4);
+		cell->child = word_at(rest.at);
 		rest.at += 4;
 	}
 	if (page->kind != BTREE_INTERIOR_TABLE && !read_varint(&rest, &cell->size))
@@ -210,20 +221,59 @@ bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct 
 		return true;
 	if (size_of(&rest) < 4)
 		return false;
-	cell->overflow = number_at(rest.at, 4);
+	cell->overflow = word_at(rest.at);
 	return true;
+}
+
+/*
+ * A cell with overflow pages keeps more than two 32nds of the page: the least of local_bytes(), the size and
+ * the pointer. Such a cell fills the whole 32nd after the one in which it begins. So a cell needs no reading
+ * if another one begins in that 32nd, or a free block is there. In a page of small cells that is true for
+ * all, and some of them show it, in an order that spreads them over the page.
+ */
+#define PARTS 32u
+#define STRIDE 8u
+
+/* A bit for each 32nd from the byte `begin` on, up to the one before `end`, which is more. */
+static uint32_t parts_of(uint32_t begin, uint32_t end, int bits)
+{
+	return (2u << ((end - 1) >> bits)) - (1u << (begin >> bits));
+}
+
+static uint32_t parts_of_free_blocks(const struct btree_page *page, int bits)
+{
+	const uint32_t usable = page->layout.usable;
+	uint32_t at = page->free_block, parts = 0;
+
+	while (at && at + 4 <= usable) {
+		const uint32_t next = half_at(page->bytes + at), end = at + half_at(page->bytes + at + 2);
+
+		parts |= parts_of(at, end > at && end < usable ? end : usable, bits);
+		at = next > at ? next : 0;
+	}
+	return parts;
 }
 
 bool btree_page_has_overflow(const struct btree_page *page)
 {
 	const uint32_t most = local_bytes_most(page->layout.usable, page->kind == BTREE_LEAF_TABLE);
 	const uint32_t child = page->kind == BTREE_INTERIOR_INDEX ? 4 : 0;
+	const int bits = __builtin_ctz(page->layout.size / PARTS);
+	/* Before the first cell there is none. */
+	uint32_t parts = parts_of(0, page->content, bits) | parts_of_free_blocks(page, bits);
 
-	for (uint32_t i = 0; i < page->cell_count && page->kind != BTREE_INTERIOR_TABLE; i++) {
+	if (page->kind == BTREE_INTERIOR_TABLE)
+		return false;
+	for (uint32_t first = 0; first < STRIDE && parts != UINT32_MAX; first++)
+		for (uint32_t i = first; i < page->cell_count; i += STRIDE)
+			parts |= 1u << ((offset_of(page, i) >> bits) % PARTS);
+	for (uint32_t i = 0; i < page->cell_count && parts != UINT32_MAX; i++) {
+		const uint32_t next = (offset_of(page, i) >> bits) + 1;
 		struct rest rest;
 		uint64_t size;
 
-		if (!find_cell(page, i, &rest) || (rest.at += child) >= rest.end)
+		if (next >= PARTS || parts >> next & 1 || !find_cell(page, i, &rest) ||
+		    (rest.at += child) >= rest.end)
 			continue;
 		/* Mostly one byte. */
 		size = *rest.at;
@@ -241,7 +291,7 @@ uint32_t btree_page_child(const struct btree_page *page, uint32_t index)
 		return 0;
 	if (index == page->cell_count)
 		return page->right;
-	return find_cell(page, index, &rest) ? number_at(rest.at, 4) : 0;
+	return find_cell(page, index, &rest) ? word_at(rest.at) : 0;
 }
 
 bool btree_page_next_link(struct page_links *links, uint32_t *number, bool *is_overflow)
@@ -287,6 +337,15 @@ static uint32_t bytes_of(uint64_t serial)
 	if (serial < sizeof(sizes))
 		return sizes[serial];
 	return serial < INT32_MAX ? (uint32_t)(serial - 12) / 2 : INT32_MAX;
+}
+
+static uint32_t number_at(const uint8_t *bytes, size_t size)
+{
+	uint32_t number = 0;
+
+	for (size_t i = 0; i < size; i++)
+		number = number << 8 | bytes[i];
+	return number;
 }
 
 static bool is_text(uint64_t serial)
@@ -374,23 +433,23 @@ bool btree_page_read_pointer(const uint8_t *bytes, struct page_layout layout, ui
 
 	if (number <= map || number - map > layout.usable / POINTER_BYTES)
 		return false;
-	*entry = (struct pointer_entry){ (enum pointer_type)bytes[at], number_at(bytes + at + 1, 4) };
+	*entry = (struct pointer_entry){ (enum pointer_type)bytes[at], word_at(bytes + at + 1) };
 	return entry->type >= POINTER_ROOT && entry->type <= POINTER_CHILD;
 }
 
 uint32_t btree_page_next(const uint8_t *bytes)
 {
-	return number_at(bytes, 4);
+	return word_at(bytes);
 }
 
 uint32_t btree_page_free_count(const uint8_t *bytes, struct page_layout layout)
 {
-	const uint32_t count = number_at(bytes + 4, 4), room = layout.usable / 4 - 2;
+	const uint32_t count = word_at(bytes + 4), room = layout.usable / 4 - 2;
 
 	return count < room ? count : room;
 }
 
 uint32_t btree_page_free_leaf(const uint8_t *bytes, uint32_t index)
 {
-	return number_at(bytes + 8 + 4 * (size_t)index, 4);
+	return word_at(bytes + 8 + 4 * (size_t)index);
 }

@@ -71,8 +71,10 @@ struct btree_page {
 	struct page_layout layout;
 	enum btree_kind kind;
 	uint32_t cell_count;
-	uint32_t cells; /* offset of the array of their offsets */
-	uint32_t right; /* the rightmost child of an interior page, or 0 */
+	uint32_t cells;      /* offset of the array of their offsets, */
+	uint32_t content;    /* of the first one, */
+	uint32_t free_block; /* and of the first free block, or 0 */
+	uint32_t right;      /* the rightmost child of an interior page, or 0 */
 };
 
 /* A page of layout.size bytes. False, with kind BTREE_NONE: its header is not one of a b-tree. */
@@ -96,7 +98,8 @@ struct btree_cell {
 /* The cell of that index, below cell_count. False: it does not lie within the page. */
 bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct btree_cell *cell);
 
-/* Whether a cell has an overflow page; reads no more of the cells than it must. */
+/* Whether a cell of a valid page, in which cells do not overlap, has an overflow page. Mostly the array of
+ * their offsets alone shows that none has. */
 bool btree_page_has_overflow(const struct btree_page *page);
 
 /* The child of that index; the one of index cell_count is the rightmost. 0: none, or damaged. */
