@@ -17,7 +17,6 @@
 #include "base/newer_glibc.h"
 
 #define CALIBRATION_NS 20000000ull
-#define REACH_NS 1000000ull
 /* A rate that is known a tenth as well reaches a tenth as far. */
 #define ROUGH 10
 #define TRIALS 4
@@ -114,7 +113,8 @@ static void use(uint64_t scale, bool is_rough)
 {
 	__atomic_store_n(&fast_clock_scale, scale, __ATOMIC_RELAXED);
 	/* Release: the scale first. The old one reaches less far. */
-	__atomic_store_n(&fast_clock_reach, ((is_rough ? REACH_NS / ROUGH : REACH_NS) << 32) / scale,
+	__atomic_store_n(&fast_clock_reach,
+	                 ((is_rough ? FAST_CLOCK_REACH_NS / ROUGH : FAST_CLOCK_REACH_NS) << 32) / scale,
 	                 __ATOMIC_RELEASE);
 	__atomic_store_n(&state, is_rough ? ROUGHLY : USED, __ATOMIC_RELEASE);
 }
@@ -195,8 +195,8 @@ static bool is_astray(const struct fast_clock *before, const struct fast_clock *
 	int64_t passed = (int64_t)(now->ns - before->ns), off;
 	uint64_t ticks = now->ticks - before->ticks;
 
-	if (!before->ns || !scale || before->core != now->core || passed > (int64_t)(100 * REACH_NS) ||
-	    ticks > UINT32_MAX)
+	if (!before->ns || !scale || before->core != now->core ||
+	    passed > (int64_t)(100 * FAST_CLOCK_REACH_NS) || ticks > UINT32_MAX)
 		return false;
 	off = (int64_t)(ticks * scale >> 32) - passed;
 	return llabs(off) > TRIAL_NS + llabs(passed) / 100;

@@ -23,6 +23,8 @@
 
 #include "base/hot_path.h"
 
+#define FAST_CLOCK_REACH_NS 1000000ull
+
 /* Where both were read last, on which core, and the newest time that was returned; of one thread.
  * Begins as zeroes. `scale` and `reach` are those below as they were at that reading, so that the time
  * is computed from this structure alone; reach 0: the counter is not used. */
@@ -124,25 +126,22 @@ static inline __attribute__((always_inline)) struct fast_moment fast_clock_momen
 	return (struct fast_moment){ fast_clock_ticks(), scale };
 }
 
-/* The counter's ticks since then; UINT64_MAX if it is not used, and nearly that if the counter
- * belongs to another core and is behind. */
-static inline __attribute__((always_inline)) uint64_t fast_clock_passed(struct fast_moment from)
-{
-	return __builtin_expect(from.scale != 0, 1) ? fast_clock_ticks() - from.at : UINT64_MAX;
-}
-
-/* Ticks that surely pass in 1 ms / 2^`halves`. */
-static inline uint64_t fast_clock_few(unsigned halves)
-{
-	return __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED) >> halves;
-}
-
 /* ns from the moment to the one when the counter and CLOCK_MONOTONIC were these, to some millionths; 0 if
  * that is before. */
 uint64_t fast_clock_between(struct fast_moment from, uint64_t ticks, uint64_t ns);
 
 /* ns up to now. */
 uint64_t fast_clock_since(struct fast_moment from);
+
+/* Whether surely less than 1 ms / 2^`halves` has passed. If the counter belongs to another core, and is
+ * behind, that is not known. */
+static inline bool fast_clock_is_soon(struct fast_moment from, unsigned halves)
+{
+	const uint64_t reach = __atomic_load_n(&fast_clock_reach, __ATOMIC_RELAXED);
+
+	return __builtin_expect(from.scale != 0, 1) ? fast_clock_ticks() - from.at < reach >> halves
+	                                            : fast_clock_since(from) < FAST_CLOCK_REACH_NS >> halves;
+}
 
 /* The clock that the time is read from, for people; a static text. */
 const char *fast_clock_source(void);

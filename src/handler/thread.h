@@ -90,6 +90,7 @@ struct thread {
 		uint64_t cpu_base_at_ns;  /* on CLOCK_MONOTONIC; 0: not yet */
 		uint64_t cpu_tick_ns;     /* the newest tick at that time */
 		uint64_t cpu_switches;    /* context switches of the thread until then */
+		uint64_t cpu_turn;        /* the turn in which cpu_clock.c gave the CPU clock last */
 		bool began_blocked;       /* atomic; it blocked the signal when it got the slot */
 		bool is_worker;           /* of a query whose own thread has the sums */
 		struct wait_now own_wait; /* if there is no other place for it */

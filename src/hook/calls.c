@@ -173,13 +173,17 @@ SYNC_CALLS(SYNCED)
 	}
 OPEN_CALLS(OPENED)
 
-/* Requests the holder of the refused lock from the kernel. By now the lock may be free. */
-static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*real_fcntl)(int, int, ...),
-                                                   int file, const struct flock *lock)
+/* If a lock was refused in a query: requests its holder from the kernel. By now the lock may be free. */
+static __attribute__((noinline)) void find_refuser(int (*real_fcntl)(int, int, ...), int file,
+                                                   const struct flock *lock)
 {
+	struct thread *thread = wait_thread_inside();
 	int saved_errno = errno;
-	struct flock refusing = *lock;
+	struct flock refusing;
 
+	if (!thread || (errno != EAGAIN && errno != EACCES))
+		return;
+	refusing = *lock;
 	if (!real_fcntl(file, F_GETLK, &refusing) && refusing.l_type != F_UNLCK && refusing.l_pid > 0)
 		thread->wait.refused_by = (uint32_t)refusing.l_pid;
 	errno = saved_errno;
@@ -189,20 +193,19 @@ static __attribute__((noinline)) void find_refuser(struct thread *thread, int (*
 #define LOCKED(name)                                                                                         \
 	static int queryprof_##name(int file, int command, ...)                                              \
 	{                                                                                                    \
-		struct wait_call call;                                                                       \
-		struct thread *thread = wait_thread();                                                       \
 		va_list more;                                                                                \
 		va_start(more, command);                                                                     \
 		void *argument = va_arg(more, void *);                                                       \
 		va_end(more);                                                                                \
-		if (!thread || (command != F_SETLKW && command != F_OFD_SETLKW)) {                           \
+		if (command != F_SETLKW && command != F_OFD_SETLKW) {                                        \
 			int result = real.name(file, command, argument);                                     \
-			if (result < 0 && thread && thread->nesting && command == F_SETLK &&                 \
-			    (errno == EAGAIN || errno == EACCES))                                            \
-				find_refuser(thread, real.name, file, argument);                             \
+			if (__builtin_expect(result < 0 && command == F_SETLK, 0))                           \
+				find_refuser(real.name, file, argument);                                     \
 			return result;                                                                       \
 		}                                                                                            \
-		wait_begin(&call, thread, WAIT_LOCK);                                                        \
+		struct wait_call call = { .thread = wait_thread() };                                         \
+		if (call.thread)                                                                             \
+			wait_begin(&call, call.thread, WAIT_LOCK);                                           \
 		int value = real.name(file, command, argument);                                              \
 		wait_end_call(&call, file, false);                                                           \
 		return value;                                                                                \

@@ -41,7 +41,9 @@ uint64_t cpu_clock_count_switches(struct thread *thread)
  * caller's own reading, or NULL. */
 static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const struct rusage *usage)
 {
-	/* The moment is taken first, because the rest takes as long as some statements. The coarse
+	/* A switch from here on ends the turn. */
+	turn_renew(thread);
+	/* The moment is taken next, because the rest takes as long as some statements. The coarse
 	 * clock is the time of the newest tick. This call, or the next one, notices a tick or a
 	 * switch after the moment. */
 	uint64_t now_ns = fast_clock_ns(&thread->clock), cpu_ns;
@@ -62,6 +64,7 @@ static uint64_t read_clock(struct thread *thread, uint64_t base_max_ns, const st
 	thread->cpu_read_ns = cpu_ns > estimated_ns ? cpu_ns : estimated_ns;
 	thread->cpu_from_ns = now_ns + (thread->cpu_read_ns - cpu_ns);
 	thread->cpu_read_at_ns = thread->seen_ns = now_ns;
+	thread->cpu_turn = thread->wait.turn;
 	/* Between two readings the wall clock is taken to go with the monotonic one. */
 	thread->realtime_offset_ns = clock_offset_ns(thread->realtime_offset_ns);
 	return thread->cpu_read_ns;

@@ -11,6 +11,7 @@
 #include "base/fast_clock.h"
 #include "base/hot_path.h"
 #include "handler/thread.h"
+#include "query/turn.h"
 
 /* CPU time of the calling thread, whose slot is `thread`. Never goes back. Notes in the
  * slot when it was read, on the clock of fast_clock_ns(), and CLOCK_REALTIME then. */
@@ -29,8 +30,8 @@ COLD_PATH uint64_t cpu_clock_before(struct thread *thread, const struct rusage *
 uint64_t cpu_clock_count_switches(struct thread *thread);
 
 /* How long an estimate is valid: the thread is assumed to have run since the reading. It is valid
- * for longer while the thread returns here at shorter intervals than this, in which it cannot have
- * given its processor up and got it back. */
+ * for longer while the turn of the reading goes on, or the thread returns here at shorter intervals
+ * than this, in which it cannot have given its processor up and got it back. */
 #define CPU_CLOCK_VALID_NS 50000
 #define CPU_CLOCK_NEAR_NS 10000
 #define CPU_CLOCK_LONG_NS 500000
@@ -39,7 +40,8 @@ uint64_t cpu_clock_count_switches(struct thread *thread);
 static inline bool cpu_clock_is_valid(struct thread *thread, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns - thread->cpu_read_at_ns;
-	bool is_near = __builtin_expect(now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS, 1);
+	bool is_near = __builtin_expect(now_ns - thread->seen_ns < CPU_CLOCK_NEAR_NS, 1) ||
+	               turn_goes_on(thread, thread->cpu_turn);
 
 	if (is_near ? __builtin_expect(since_ns >= CPU_CLOCK_LONG_NS, 0) : since_ns >= CPU_CLOCK_VALID_NS)
 		return false;

@@ -20,6 +20,7 @@
 #include "query/begin.h"
 #include "query/cpu_clock.h"
 #include "query/statement_stats.h"
+#include "query/turn.h"
 #include "query/watch_cost.h"
 #include "handler/budget.h"
 #include "timers/random.h"
@@ -96,7 +97,7 @@ void query_leave_slowly(struct query_run *run, struct thread *thread, uint64_t n
  * its flag, and so what the reading has of an interruption makes the part that ends a disturbed one. */
 static uint64_t read_part(const struct query_run *run, struct thread *thread, bool *is_whole)
 {
-	bool was_set = switch_flag_renew(), was_alone = thread->clock.newest == run->entered_ns;
+	bool was_set = turn_renew(thread), was_alone = thread->clock.newest == run->entered_ns;
 	uint64_t now = fast_clock_ns(&thread->clock);
 
 	*is_whole = was_set && was_alone && switch_flag_is_set();
@@ -176,7 +177,7 @@ static void leave_learning(struct query_run *run, struct thread *thread)
 		rows->from = ROWS_ALL;
 		return;
 	}
-	is_whole = switch_flag_renew();
+	is_whole = turn_renew(thread);
 	const double parts_ns[ROWS_PARTS] = {
 		[ROWS_PROGRAM] = (double)program_ns, [ROWS_INSIDE] = (double)(run->execution_ns - before_ns)
 	};
@@ -184,7 +185,7 @@ static void leave_learning(struct query_run *run, struct thread *thread)
 	                is_whole ? parts_ns : NULL))
 		return;
 	rows_start(rows, random_next(thread), run->execution_ns, run->cpu_ns);
-	switch_flag_set();
+	turn_renew(thread);
 	fast_clock_ns(&thread->clock);
 	start_part(run, thread);
 }

@@ -320,19 +320,29 @@ static bool has_switched(struct thread *thread)
 /* This function, sampler_record_observed(), and the replacement of the host's function. */
 #define OWN_FRAMES 3
 
-__attribute__((noinline)) void wait_end_long(const struct wait_call *call, int file, const void *mutex,
-                                             bool is_likely)
+/* Without flags nearly all calls come here, and most are short. */
+__attribute__((noinline)) void wait_end_switched(const struct wait_call *call, int file, const void *mutex,
+                                                 bool is_likely)
 {
 	struct thread *thread = call->thread;
+	const unsigned halves = is_likely || qp_span_here ? WAIT_LEAST_HALVES : WAIT_SHORT_HALVES;
 	int saved_errno = errno;
-	uint64_t took_ns = fast_clock_since(call->start), now = fast_clock_ns(&thread->clock), start_ns,
-		 waited;
+	uint64_t took_ns, now, start_ns, waited;
 	struct wait_field field;
 	const struct query_tag *tag;
 	uint32_t periods;
 	bool is_between, was_one, is_outside = thread->nesting == 0;
 	uint64_t period_ns;
 
+	turn_renew(thread);
+	if (!mutex && fast_clock_is_soon(call->start, halves)) {
+		/* It tells query.c of the switch. */
+		if (switch_flag_is_set())
+			fast_clock_ns(&thread->clock);
+		return;
+	}
+	took_ns = fast_clock_since(call->start);
+	now = fast_clock_ns(&thread->clock);
 	/* The counter may advance while the machine sleeps. */
 	if (took_ns > now - call->known_ns)
 		took_ns = now - call->known_ns;

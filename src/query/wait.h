@@ -25,6 +25,7 @@
 #include "handler/running.h"
 #include "handler/thread.h"
 #include "query/cpu_clock.h"
+#include "query/turn.h"
 #include "queryprof.h"
 
 struct wait_call {
@@ -32,15 +33,17 @@ struct wait_call {
 	struct fast_moment start;
 	uint64_t known_ns;                 /* the newest time that the thread knew then, */
 	uint64_t cpu_read_ns, cpu_from_ns; /* its CPU clock as it was read last, */
-	uint64_t waited_ns;                /* and how much it had waited */
+	uint64_t waited_ns;                /* how much it had waited, */
+	uint64_t turn;                     /* and its newest turn */
 	enum wait_cause cause;
 	const void *caller;
 };
 
-/* A call shorter than the first was not a wait, because a switch to another thread and back takes
- * longer. Up to the second, the kernel's counter shows whether there was a wait; it is read if a
- * wait is likely, and in traces, whose spans are equally short, because it is too expensive for
- * each cached page. Only a mutex that another thread held is always a wait. */
+/* A call was not a wait if the thread's turn goes on (turn.h). If that is not known, a call shorter than the
+ * first was not a wait either, because a switch to another thread and back takes longer. Up to the second, the
+ * kernel's counter shows whether there was a wait; it is read if a wait is likely, and in traces, whose spans
+ * are equally short, because it is too expensive for each cached page. Only a mutex that another thread held is
+ * always a wait. */
 #define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 
@@ -94,6 +97,7 @@ static inline __attribute__((always_inline)) void wait_begin_of(struct wait_call
 	call->cpu_read_ns = thread->cpu_read_ns;
 	call->cpu_from_ns = thread->cpu_from_ns;
 	call->waited_ns = thread->wait.waited_ns;
+	call->turn = thread->wait.turn;
 	call->cause = cause;
 	call->caller = caller;
 	if (__builtin_expect(waiting->query != thread_newest_query(thread), 0))
@@ -112,9 +116,9 @@ static inline __attribute__((always_inline)) void wait_begin(struct wait_call *c
 	wait_begin_of(call, thread, cause, __builtin_return_address(0));
 }
 
-/* The call has ended. It was a wait if it is about a mutex, or long; otherwise possibly, if
- * `is_likely`. `file`: its descriptor, -1: none. */
-void wait_end_long(const struct wait_call *call, int file, const void *mutex, bool is_likely);
+/* The call has ended, and maybe the turn in which it began. It was a wait if it is about a mutex, or long;
+ * otherwise possibly, if `is_likely`. `file`: its descriptor, -1: none. */
+void wait_end_switched(const struct wait_call *call, int file, const void *mutex, bool is_likely);
 
 /* If a host switches stacks inside its own function, that may be another thread. */
 static inline bool wait_ends_here(const struct wait_call *call)
@@ -130,23 +134,16 @@ static inline __attribute__((always_inline)) void wait_end_mutex(const struct wa
                                                                  const void *mutex)
 {
 	if (wait_ends_here(call))
-		wait_end_long(call, -1, mutex, true);
+		wait_end_switched(call, -1, mutex, true);
 }
 
-/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_end_long(). Most are short, and
- * over without the time. */
+/* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_end_switched(). Most are over
+ * without the time: while the turn goes on, the thread has not given its processor up. */
 static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file,
                                                                 bool is_likely)
 {
-	uint64_t passed;
-
-	if (!wait_ends_here(call))
-		return;
-	passed = fast_clock_passed(call->start);
-	if (__builtin_expect(passed < fast_clock_few(WAIT_LEAST_HALVES), 1) ||
-	    (!is_likely && passed < fast_clock_few(WAIT_SHORT_HALVES) && !qp_span_here))
-		return;
-	wait_end_long(call, file, NULL, is_likely);
+	if (wait_ends_here(call) && __builtin_expect(!turn_goes_on(call->thread, call->turn), 0))
+		wait_end_switched(call, file, NULL, is_likely);
 }
 
 /* One more of `sum`, of `bytes` bytes, which the next sum counts, for each query that the thread is inside

@@ -113,6 +113,7 @@ struct thread_wait {
 	uint32_t refused_by;       /* the process that had what fcntl() refused last; 0: not known */
 	uint64_t switches;  /* by which it gave its processor up, at the newest reading of its CPU clock */
 	uint64_t waited_ns; /* of all calls that have ended: what stands in the sums */
+	uint64_t turn;      /* the number of the newest turn, see query/turn.h */
 	/* Where the newest query that it has waited for is its only one: the query's sums, which only this
 	 * thread has, and its frame. Else that is 0. */
 	uint64_t *sums;

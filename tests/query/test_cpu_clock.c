@@ -22,9 +22,15 @@
 
 static struct {
 	uint64_t wall_ns, cpu_ns;
-	long switches;
+	long switches, readings; /* readings: of the number of switches */
 	uint64_t random;
 } machine;
+
+/* The thread's area for restartable sequences. */
+static __thread struct {
+	int32_t numbers[2];
+	uint64_t pointer;
+} area;
 
 static uint64_t random_up_to(uint64_t most)
 {
@@ -44,6 +50,7 @@ static void lose_processor(uint64_t ns)
 {
 	machine.wall_ns += ns;
 	machine.switches++;
+	area.pointer = 0;
 }
 
 /* Replace the kernel's functions, by the linker's --wrap. */
@@ -67,6 +74,7 @@ int __wrap_getrusage(int who, struct rusage *usage)
 {
 	assert_int_equal(who, RUSAGE_THREAD);
 	compute(SYSTEM_CALL_NS);
+	machine.readings++;
 	*usage = (struct rusage){ .ru_nivcsw = machine.switches };
 	return 0;
 }
@@ -87,7 +95,8 @@ static int start(void **state)
 	thread = (struct thread){ .id = 1 };
 	machine.wall_ns = NS_PER_S;
 	machine.cpu_ns = NS_PER_S / 2;
-	machine.switches = 0;
+	machine.switches = machine.readings = 0;
+	switch_flag_area = 0;
 	machine.random = test_seed(7001);
 	return 0;
 }
@@ -165,6 +174,35 @@ static void test_turns_of_milliseconds(void **state)
 	run_calls(200, 8000000);
 }
 
+/* Each reading asks the kernel. Calls and gaps that are longer than CPU_CLOCK_NEAR_NS need one in about
+ * CPU_CLOCK_VALID_NS, but a thread that has flags needs one after a switch and in each CPU_CLOCK_LONG_NS. */
+static void test_turn_that_the_flag_shows(void **state)
+{
+	uint64_t sum = 0, truth = 0, start;
+
+	(void)state;
+	switch_flag_area = (char *)&area - (char *)__builtin_thread_pointer();
+	start = machine.wall_ns;
+	for (int i = 0; i < CALLS; i++) {
+		uint64_t from = begin_call(), cpu_ns = machine.cpu_ns;
+
+		compute(20000);
+		if (random_up_to(99) == 0)
+			lose_processor(random_up_to(8000000));
+		compute(20000);
+		truth += machine.cpu_ns - cpu_ns;
+		sum += end_call() - from;
+		compute(30000);
+		if (random_up_to(99) == 0)
+			lose_processor(1000);
+	}
+	print_message("%ld readings, %ld switches: %.4f\n", machine.readings, machine.switches,
+	              (double)sum / (double)truth);
+	assert_in_range(sum, truth - truth / 100, truth + truth / 100);
+	assert_in_range(machine.readings, machine.switches,
+	                2 * machine.switches + (long)((machine.wall_ns - start) / CPU_CLOCK_LONG_NS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +210,7 @@ int main(void)
 		cmocka_unit_test_setup(test_turns_that_no_call_can_notice, start),
 		cmocka_unit_test_setup(test_turns_of_up_to_50_us, start),
 		cmocka_unit_test_setup(test_turns_of_milliseconds, start),
+		cmocka_unit_test_setup(test_turn_that_the_flag_shows, start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
