@@ -153,16 +153,10 @@ bool btree_page_read(struct btree_page *page, const uint8_t *bytes, struct page_
 	return true;
 }
 
-/* `index` below cell_count. */
-static uint32_t offset_of(const struct btree_page *page, uint32_t index)
-{
-	return half_at(page->bytes + page->cells + 2 * index);
-}
-
 /* The bytes of a cell and all after it in the page. False: its offset is outside. */
 static bool find_cell(const struct btree_page *page, uint32_t index, struct rest *rest)
 {
-	const uint32_t offset = index < page->cell_count ? offset_of(page, index) : 0;
+	const uint32_t offset = index < page->cell_count ? half_at(page->bytes + page->cells + 2 * index) : 0;
 
 	if (offset < page->cells + 2 * page->cell_count || offset + CELL_BYTES_MIN > page->layout.usable)
 		return false;
@@ -234,6 +228,13 @@ bool btree_page_read_cell(const struct btree_page *page, uint32_t index, struct 
 #define PARTS 32u
 #define STRIDE 8u
 
+/* The 32nd in which the cell begins. Its offset is in the upper half of a word, whose lower half is also in
+ * the page. */
+static uint32_t part_of(const struct btree_page *page, uint32_t index, int bits)
+{
+	return (word_at(page->bytes + page->cells + 2 * index) >> (16 + bits)) % PARTS;
+}
+
 /* A bit for each 32nd from the byte `begin` on, up to the one before `end`, which is more. */
 static uint32_t parts_of(uint32_t begin, uint32_t end, int bits)
 {
@@ -266,9 +267,9 @@ bool btree_page_has_overflow(const struct btree_page *page)
 		return false;
 	for (uint32_t first = 0; first < STRIDE && parts != UINT32_MAX; first++)
 		for (uint32_t i = first; i < page->cell_count; i += STRIDE)
-			parts |= 1u << ((offset_of(page, i) >> bits) % PARTS);
+			parts |= 1u << part_of(page, i, bits);
 	for (uint32_t i = 0; i < page->cell_count && parts != UINT32_MAX; i++) {
-		const uint32_t next = (offset_of(page, i) >> bits) + 1;
+		const uint32_t next = part_of(page, i, bits) + 1;
 		struct rest rest;
 		uint64_t size;
 

@@ -109,8 +109,9 @@ static struct page_file *add(struct page_files *files, sqlite3_file *file, enum 
 		database = open_database(files, &identity, path);
 	if (slot != POINTER_SLOT_NONE) {
 		added = &files->files[slot];
-		*added =
-			(struct page_file){ .role = database ? role : PAGE_FILE_OTHER, .database = database };
+		*added = (struct page_file){ .role = database ? role : PAGE_FILE_OTHER,
+			                     .database = database,
+			                     .frame_at = WAL_HEADER_BYTES };
 		if (added->role == PAGE_FILE_WAL)
 			added->database_file = database_file;
 		if (database) {

@@ -43,10 +43,12 @@ struct page_file {
 	enum page_file_role role;
 	struct page_database *database; /* NULL: of other files */
 	/* Of a WAL: the connection's database, whose methods tell where its index is, and places of the
-	 * index that they have told; the frame whose header was written last, and its page. */
+	 * index that they have told; where the frame begins whose header was written last, and its page, 0:
+	 * not known. */
 	const sqlite3_file *database_file;
 	const volatile uint32_t *blocks[WAL_BLOCKS];
-	uint32_t frame, frame_page;
+	sqlite3_int64 frame_at;
+	uint32_t frame_page;
 };
 
 struct page_files {

@@ -558,14 +558,14 @@ static void see_database(struct page_event *event, const struct page_access *acc
 {
 	struct page_database *database = event->database;
 	const uint32_t size = page_size_of(database);
-	const bool may_be_page = is_page_size(access->bytes) && access->offset % access->bytes == 0;
+	const bool may_be_page = is_page_size(access->bytes) && !(access->offset & (access->bytes - 1));
 
 	/* SQLite may also read the beginning of an overflow page alone. Another size than before is that of
 	 * page 1 first. */
 	if (may_be_page && (!size || access->bytes == size || !access->offset)) {
 		if (size != access->bytes)
 			__atomic_store_n(&database->page_size, access->bytes, __ATOMIC_RELAXED);
-		event->page = (uint32_t)(access->offset / access->bytes) + 1;
+		event->page = (uint32_t)(access->offset >> __builtin_ctz(access->bytes)) + 1;
 		event->type = (uint8_t)page_type_of(event->page, access->data);
 		if (event->kind == EVENT_WRITE ||
 		    page_owners_want(&database->owners, event->page, event->type))
@@ -597,22 +597,25 @@ static void see_wal_page(struct page_event *event, const struct page_access *acc
 	const uint32_t size = __atomic_load_n(&database->page_size, __ATOMIC_RELAXED);
 	const uint32_t frame_size = size + WAL_FRAME_BYTES;
 	const uint64_t at = (uint64_t)access->offset - WAL_HEADER_BYTES;
-	const uint32_t frame = (uint32_t)(at / frame_size) + 1, within = (uint32_t)(at % frame_size);
+	/* Mostly it is the page of the newest header, or the next frame, which needs no division. */
+	const uint64_t since = (uint64_t)(access->offset - file->frame_at);
+	const uint64_t within = since < frame_size ? since : since == frame_size ? 0 : at % frame_size;
 	const uint8_t *bytes = access->data;
 	struct wal_frame head;
 
 	if (within == 0 && btree_page_read_frame(bytes, access->bytes, &head)) {
 		event->page = head.page;
 		if (access->is_write) {
-			file->frame = frame;
+			file->frame_at = access->offset;
 			file->frame_page = head.page;
 		}
 		if (access->bytes == WAL_FRAME_BYTES)
 			return;
 		bytes += WAL_FRAME_BYTES;
 	} else {
-		event->page = access->is_write && frame == file->frame ? file->frame_page
-		                                                       : page_files_frame_page(file, frame);
+		event->page = access->is_write && since < frame_size && file->frame_page
+		                      ? file->frame_page
+		                      : page_files_frame_page(file, (uint32_t)(at / frame_size) + 1);
 		if (within != WAL_FRAME_BYTES && access->is_write) {
 			event->kind = EVENT_WAL_HEAD;
 			return;
@@ -636,8 +639,10 @@ static void see_wal(struct page_event *event, const struct page_access *access, 
 		event->kind = access->is_write ? EVENT_WAL_HEADER : EVENT_WAL_LOOK;
 		if (access->offset == 0 && btree_page_read_wal(access->data, access->bytes, &header))
 			__atomic_store_n(&database->page_size, header.page_size, __ATOMIC_RELAXED);
-		if (access->is_write)
-			file->frame = 0;
+		if (access->is_write) {
+			file->frame_at = WAL_HEADER_BYTES;
+			file->frame_page = 0;
+		}
 		return;
 	}
 	if (access->bytes == WAL_FRAME_BYTES)
