@@ -158,11 +158,9 @@ void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal)
 	lock_release(&lock);
 }
 
-struct lock_file *lock_file_of_wal(const sqlite3_file *wal)
+struct lock_file *lock_file_database(const struct lock_file *wal)
 {
-	const struct lock_file *found = lock_file_find(wal);
-
-	return found ? found->database : NULL;
+	return wal->database;
 }
 
 struct wal **lock_file_wal(struct lock_file *file)

@@ -68,10 +68,10 @@ void lock_file_lost_wal(struct lock_file *file);
 /* The state of its WAL; NULL at first, and never removed. The connection's calls change it. */
 struct wal **lock_file_wal(struct lock_file *file);
 
-/* `wal` is the file of its WAL from now on, until lock_file_remove(). And the database's file of a WAL's,
- * NULL: it is none, or not known. */
+/* `wal` is the file of its WAL from now on, until lock_file_remove(). And the database's entry of a WAL's,
+ * NULL: it is none. */
 void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal);
-struct lock_file *lock_file_of_wal(const sqlite3_file *wal);
+struct lock_file *lock_file_database(const struct lock_file *wal);
 
 /* Calls `visit` for each known WAL, under the lock: no file is added or removed meanwhile. */
 void lock_files_visit_wals(void (*visit)(struct wal *wal));

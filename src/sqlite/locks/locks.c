@@ -201,23 +201,20 @@ static void note_acquired(struct lock_file *file, struct lock_request request, c
 		transaction_locks_change(session, before, lock_file_locks(file), file, run);
 }
 
-/* The file has given locks back. */
-static void see_release(struct lock_file *file, unsigned before)
+/* The file has given locks back, in a call of the run. */
+static void see_release(struct lock_file *file, unsigned before, const struct run *run)
 {
 	unsigned after = lock_file_locks(file);
 	struct session *session = after != before ? session_of_file(file) : NULL;
-	const struct run *run = session ? file_methods_run(calling_current) : NULL;
 
 	if (session)
 		transaction_locks_change(session, before, after, file,
 		                         run && run->session == session ? run : NULL);
 }
 
-static void see_result(sqlite3_file *file, struct lock_request request, int rc)
+static void see_result(struct lock_file *entry, const struct run *run, struct lock_request request, int rc)
 {
 	struct calling *calling = calling_current;
-	struct run *run = file_methods_run(calling);
-	struct lock_file *entry = entry_of(file, run);
 	struct thread *thread = thread_current;
 	struct session *session;
 	unsigned before;
@@ -276,22 +273,31 @@ static struct wal_call wal_call_of(const struct file_methods *real, sqlite3_file
 		                  file_methods_run(calling_current) };
 }
 
+/* SQLite has requested a lock: the same, with an entry if this is the file's first lock. */
+static struct wal_call see_request(const struct file_methods *real, sqlite3_file *file,
+                                   struct lock_request request, int rc)
+{
+	const struct run *run = file_methods_run(calling_current);
+	struct lock_file *entry = entry_of(file, run);
+
+	see_result(entry, run, request, rc);
+	return (struct wal_call){ entry, file, real->table, run };
+}
+
 int locks_lock_with(const struct file_methods *real, sqlite3_file *file, int level)
 {
 	struct lock_file *entry = level == SQLITE_LOCK_EXCLUSIVE ? lock_file_find(file) : NULL;
 	/* Before SQLite's request, which a file without a WAL makes, too. */
 	const bool may_close = entry && lock_file_has_wal(entry) && file_methods_see_unmap(real, file);
+	struct wal_call call;
 	int rc;
 
 	if (thread_current)
 		thread_current->wait.refused_by = 0;
 	rc = real->lock(file, level);
-	see_result(file, lock_of_level(level), rc);
-	if (may_close && rc == SQLITE_OK) {
-		const struct wal_call call = wal_call_of(real, file);
-
+	call = see_request(real, file, lock_of_level(level), rc);
+	if (may_close && rc == SQLITE_OK)
 		wal_see_exclusive(&call);
-	}
 	return rc;
 }
 
@@ -304,43 +310,45 @@ int locks_unlock_with(const struct file_methods *real, sqlite3_file *file, int l
 
 		wal_see_unlocked(entry);
 		lock_file_lowered_level(entry, level);
-		see_release(entry, before);
+		see_release(entry, before, file_methods_run(calling_current));
 	}
 	page_io_see_unlock();
 	return real->unlock(file, level);
+}
+
+static void see_release_of_slots(const struct file_methods *real, sqlite3_file *file, int first, int count,
+                                 bool is_exclusive)
+{
+	const struct wal_call call = wal_call_of(real, file);
+
+	if (call.entry) {
+		unsigned before = lock_file_locks(call.entry);
+
+		if (is_exclusive)
+			wal_see_unlock(&call, first, count);
+		lock_file_released_slots(call.entry, first, count);
+		see_release(call.entry, before, call.run);
+	}
+	page_io_see_unlock();
 }
 
 int locks_shm_lock_with(const struct file_methods *real, sqlite3_file *file, int first, int count, int flags)
 {
 	struct thread *thread = thread_current;
 	bool locks = flags & SQLITE_SHM_LOCK, is_exclusive = flags & SQLITE_SHM_EXCLUSIVE;
-	struct lock_file *entry;
+	struct wal_call call;
 	int rc;
 
-	if (!locks && (entry = lock_file_find(file))) {
-		unsigned before = lock_file_locks(entry);
-
-		if (is_exclusive) {
-			const struct wal_call call = wal_call_of(real, file);
-
-			wal_see_unlock(&call, first, count);
-		}
-		lock_file_released_slots(entry, first, count);
-		see_release(entry, before);
-	}
 	if (!locks)
-		page_io_see_unlock();
+		see_release_of_slots(real, file, first, count, is_exclusive);
 	if (thread)
 		thread->wait.refused_by = 0;
 	rc = real->shm_lock(file, first, count, flags);
-	if (locks)
-		see_result(file, lock_of_slot(first, is_exclusive), rc);
-	if (locks && is_exclusive) {
-		const struct wal_call call = wal_call_of(real, file);
-
-		if (call.entry && !wal_has_file(call.entry))
+	if (locks) {
+		call = see_request(real, file, lock_of_slot(first, is_exclusive), rc);
+		if (call.entry && is_exclusive && !wal_has_file(call.entry))
 			follow_wal(call.entry, file);
-		if (call.entry)
+		if (call.entry && is_exclusive)
 			wal_see_lock(&call, first, count, rc);
 	}
 	if (thread && first == SLOT_CHECKPOINT && is_exclusive && (!locks || rc == SQLITE_OK))

@@ -37,12 +37,12 @@ struct wal {
 	const sqlite3_file *file; /* NULL: not known */
 	uint32_t page_size;       /* 0: not known */
 	uint32_t session;
-	const struct lock_file *entry; /* it is used again for other files, with their paths */
-	bool is_writing;               /* between the lock to write and its release */
-	uint32_t first, committed; /* of the open transaction: its first frame, and the one that commits it;
-	                              0: none */
-	uint32_t newest;           /* the last frame of a commit; 0: not known */
-	bool needs_author;         /* BEGIN IMMEDIATE took the lock */
+	const struct lock_file *entry;  /* it is used again for other files, with their paths */
+	bool is_writing;                /* between the lock to write and its release */
+	sqlite3_int64 first, committed; /* of the open transaction: where its first frame begins, and the one
+	                                   that commits it; 0: none */
+	uint32_t newest;                /* the last frame of a commit; 0: not known */
+	bool needs_author;              /* BEGIN IMMEDIATE took the lock */
 	struct author author;
 	struct appended sums[SUMS];
 	uint32_t used;
@@ -140,7 +140,8 @@ static bool begins_with(const char *text, const char *const *words)
 	for (text = text_skip_comments(text); *words; words++) {
 		const size_t size = strlen(*words);
 
-		if (!strncasecmp(text, *words, size) && !text_is_word(text[size]))
+		if ((*text & ~0x20) == **words && !strncasecmp(text, *words, size) &&
+		    !text_is_word(text[size]))
 			return true;
 	}
 	return false;
@@ -165,9 +166,9 @@ static bool is_by(const struct appended *sum, const struct author *author)
 	                                   !memcmp(sum->author.text, author->text, author->size);
 }
 
-/* A transaction has committed. The first one after a second is written immediately, so that a quiet program's
- * is. */
-static void add(struct wal *wal)
+/* A transaction has committed, from the frame `first` on. The first one after a second is written
+ * immediately, so that a quiet program's is. */
+static void add(struct wal *wal, uint32_t first)
 {
 	const uint64_t now = lock_now_ns();
 	struct appended *sum = wal->sums;
@@ -179,15 +180,15 @@ static void add(struct wal *wal)
 		sum = wal->sums;
 	}
 	if (sum == wal->sums + wal->used) {
-		*sum = (struct appended){ .author = wal->author, .start_ns = now, .first = wal->first };
+		*sum = (struct appended){ .author = wal->author, .start_ns = now, .first = first };
 		wal->used++;
 	}
-	if (wal->first < sum->first) /* the WAL was restarted */
-		sum->first = wal->first;
+	if (first < sum->first) /* the WAL was restarted */
+		sum->first = first;
 	sum->author.key = wal->author.key;
 	sum->end_ns = now;
-	sum->last = wal->committed;
-	sum->frames += wal->committed - wal->first + 1;
+	sum->last = wal->newest;
+	sum->frames += wal->newest - first + 1;
 	sum->transactions++;
 	if (now - wal->written_ns >= SUM_NS)
 		flush(wal, now);
@@ -209,14 +210,20 @@ static void begin_write(struct wal *wal, const struct wal_call *call)
 	wal->is_writing = true;
 }
 
+/* The number of the frame that begins there. */
+static uint32_t frame_at(const struct wal *wal, sqlite3_int64 offset)
+{
+	return (uint32_t)((offset - WAL_HEADER_BYTES) / (wal->page_size + WAL_FRAME_BYTES)) + 1;
+}
+
 static void end_write(struct wal *wal)
 {
 	wal->is_writing = wal->needs_author = false;
 	if (!wal->first || wal->committed < wal->first || !thread_current)
 		return;
-	wal->newest = wal->committed;
+	wal->newest = frame_at(wal, wal->committed);
 	if (wal->author.is_logged)
-		add(wal);
+		add(wal, frame_at(wal, wal->first));
 }
 
 static uint32_t word_at(const void *data, int at)
@@ -242,15 +249,13 @@ static void see_header(struct wal *wal, const void *data, sqlite3_int64 offset)
 static void see_frame(struct wal *wal, const void *data, sqlite3_int64 offset)
 {
 	enum { AT_COMMIT = 4 };
-	uint32_t frame;
 
 	if (!wal->page_size || offset < WAL_HEADER_BYTES)
 		return;
-	frame = (uint32_t)((offset - WAL_HEADER_BYTES) / (wal->page_size + WAL_FRAME_BYTES)) + 1;
-	if (!wal->first || frame < wal->first)
-		wal->first = frame;
+	if (!wal->first || offset < wal->first)
+		wal->first = offset;
 	if (word_at(data, AT_COMMIT))
-		wal->committed = frame;
+		wal->committed = offset;
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------------ */
@@ -279,8 +284,9 @@ static void end_checkpoint(struct wal *wal, const struct wal_call *call)
 bool wal_has_file(struct lock_file *entry)
 {
 	const struct wal *wal = *lock_file_wal(entry);
+	const struct lock_file *known = wal && wal->file ? lock_file_find(wal->file) : NULL;
 
-	return wal && wal->file && lock_file_of_wal(wal->file) == entry;
+	return known && lock_file_database(known) == entry;
 }
 
 void wal_set_file(struct lock_file *entry, const sqlite3_file *file)
@@ -383,7 +389,7 @@ static struct wal *wal_of_file(const sqlite3_file *file, bool *is_database)
 
 	if (!entry)
 		return NULL;
-	database = lock_file_of_wal(file);
+	database = lock_file_database(entry);
 	*is_database = !database;
 	return *lock_file_wal(database ? database : entry);
 }
