@@ -186,6 +186,7 @@ static void goes_by_the_kernels_word(void **unused)
 		bool has_counter;
 	} kernels[] = { { "kvm-clock tsc acpi_pm \n", true },
 		        { "tsc", true },
+		        { "kvm-clock \n", true },
 		        { "hyperv_clocksource_tsc_page acpi_pm \n", false },
 		        { "hpet acpi_pm \n", false } };
 	char path[] = "/tmp/queryprof-clocks-XXXXXX";
