@@ -6,30 +6,52 @@
 
 #include "handler/unwind/stack_copy.h"
 
-#define PAGES 16
+#define PAGES STACK_COPIES_MAX
 #define NO_PAGE 1 /* no page has this address */
 
 struct memory {
 	int used, next; /* pages that hold something; the one to replace */
 	bool is_copied; /* nothing is loaded, so nothing can be unmapped meanwhile */
-	struct stack_copy copies[PAGES];
+	uint32_t read;  /* a bit for each of the pages that was read */
+	struct stack_copy copies[PAGES]; /* those that were used have a page, in any order */
 	unsigned char pages[PAGES][STACK_COPY_BYTES];
 };
 
+/* Most call stacks read the same pages as the one before: one call of the kernel copies them all. */
+static void copy_again(struct memory *memory)
+{
+	int count = 0;
+
+	for (int i = 0; i < memory->used; i++) {
+		const struct stack_copy copy = memory->copies[i];
+
+		if (!(memory->read & 1u << i) || copy.held == NO_PAGE || copy.probes)
+			continue;
+		memory->copies[i] = memory->copies[count];
+		memory->copies[count++] = copy;
+	}
+	memory->used = stack_copy_again(memory->copies, count);
+	memory->next = memory->used % PAGES;
+	memory->read = 0;
+}
+
+static struct memory *spare; /* atomic; NULL: none */
+
 struct memory *memory_open(void)
 {
-	struct memory *memory = malloc(sizeof(*memory));
+	struct memory *memory = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
 
-	if (memory) {
-		memory->used = memory->next = 0;
-		memory->is_copied = false;
-	}
+	if (memory)
+		copy_again(memory);
+	else
+		memory = calloc(1, sizeof(*memory));
 	return memory;
 }
 
 void memory_close(struct memory *memory)
 {
-	free(memory);
+	if (memory)
+		free(__atomic_exchange_n(&spare, memory, __ATOMIC_ACQ_REL));
 }
 
 /* What it refers to may be gone, if an interpreter ended. */
@@ -44,8 +66,8 @@ struct memory *memory_acquire(void)
 	if (other == self || !__atomic_compare_exchange_n(&interrupted_by, &other, self, false,
 	                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return NULL;
-	interrupted.used = interrupted.next = 0;
 	interrupted.is_copied = true;
+	copy_again(&interrupted);
 	return &interrupted;
 }
 
@@ -60,11 +82,14 @@ static struct stack_copy *find_copy(struct memory *memory, uintptr_t page)
 	struct stack_copy *copy;
 
 	for (int i = 0; i < memory->used; i++)
-		if (memory->copies[i].held == page)
+		if (memory->copies[i].held == page) {
+			memory->read |= 1u << i;
 			return &memory->copies[i];
+		}
 	copy = &memory->copies[memory->next];
+	memory->read |= 1u << memory->next;
 	if (memory->used == memory->next) {
-		*copy = (struct stack_copy){ .page = memory->pages[memory->used],
+		*copy = (struct stack_copy){ .page = copy->page ? copy->page : memory->pages[memory->used],
 			                     .held = NO_PAGE,
 			                     .probes = memory->used && memory->copies[0].probes };
 		/* The first one finds the method, with a call of the kernel. What cannot be read then, cannot

@@ -129,6 +129,24 @@ bool stack_copy_begin(struct stack_copy *copy, uintptr_t address)
 	return stack_copy_read(copy, address, &byte, 1);
 }
 
+int stack_copy_again(const struct stack_copy *copies, int count)
+{
+	struct iovec local[STACK_COPIES_MAX], remote[STACK_COPIES_MAX];
+	const int saved_errno = errno;
+	long bytes = 0;
+
+	for (int i = 0; i < count; i++) {
+		local[i] = (struct iovec){ .iov_base = copies[i].page, .iov_len = PAGE };
+		remote[i] = (struct iovec){ .iov_base = (void *)copies[i].held, .iov_len = PAGE };
+	}
+	/* Only what precedes an unreadable page is copied. */
+	if (count && !is_filtered())
+		bytes = syscall(SYS_process_vm_readv, syscall(SYS_getpid), local, (long)count, remote,
+		                (long)count, 0ul);
+	errno = saved_errno;
+	return bytes > 0 ? (int)((uintptr_t)bytes / PAGE) : 0;
+}
+
 bool stack_copy_part(uintptr_t address, void *to, size_t size)
 {
 	struct stack_copy copy = { .held = NOTHING, .probes = is_filtered() };
