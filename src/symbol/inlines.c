@@ -3,8 +3,7 @@
  * Inlined frames from DWARF through libdw.
  *
  * libdw's own dwarf_getscopes() reads the whole unit at each call. Here the first look-up
- * in a unit lists its functions, and each look-up then reads only the one that has the
- * address.
+ * in a unit lists its functions, and the first one in a function lists what is inlined there.
  *
  * The entry of an inlined function has the place of its call and refers to the function's
  * own entry, which has its name and may be in another unit (link-time optimisation) or
@@ -20,9 +19,25 @@
 
 #define DEPTH_MAX 256 /* of what is nested in a unit; deeper is damaged */
 
+/* What the compiler put into a function. Those of the next level follow the one that contains them. */
+struct inlined {
+	Dwarf_Die die;
+	const char *name;    /* NULL: not read, or unknown */
+	unsigned level;      /* 1: in the function itself */
+	size_t first, count; /* of its ranges */
+};
+
+struct range {
+	uint64_t start, end;
+};
+
 struct function {
 	uint64_t start, end;
 	Dwarf_Off die;
+	bool tried; /* to read the rest */
+	const char *name;
+	VECTOR(struct inlined) inlined;
+	VECTOR(struct range) ranges;
 };
 
 /* A walk over entries. They lie one behind the other, children behind their parent. A file that says
@@ -35,6 +50,7 @@ struct walk {
 struct inlines {
 	const struct libdw *libdw;
 	Dwarf_Die unit;
+	uint64_t *ranges_left;
 	VECTOR(struct function) functions; /* by start; one with several ranges is there as often */
 };
 
@@ -60,21 +76,33 @@ static bool next_sibling(struct walk *walk, Dwarf_Die *die)
 
 /* --- the functions of a unit ---------------------------------------------------- */
 
-static bool add_ranges(struct inlines *inlines, Dwarf_Die *die, uint64_t *ranges_left)
+/* The next range of the entry; `*at` begins with 0. 1: there is none, -1: there are too many. */
+static int next_range(const struct inlines *inlines, Dwarf_Die *die, ptrdiff_t *at, struct range *range)
 {
-	const struct libdw *libdw = inlines->libdw;
 	Dwarf_Addr base, start, end;
+	while ((*at = inlines->libdw->dwarf_ranges(die, *at, &base, &start, &end)) > 0) {
+		if (!inlines_may_read(inlines->ranges_left))
+			return -1;
+		*range = (struct range){ start, end };
+		if (start != 0 && start < end) /* else the linker dropped it */
+			return 0;
+	}
+	return 1;
+}
+
+static bool add_function(struct inlines *inlines, Dwarf_Die *die)
+{
+	struct function function = { .die = inlines->libdw->dwarf_dieoffset(die) };
+	struct range range;
 	ptrdiff_t at = 0;
-	while ((at = libdw->dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		if (!inlines_may_read(ranges_left))
-			return false;
-		if (start == 0 || start >= end) /* the linker dropped it */
-			continue;
-		const struct function function = { start, end, libdw->dwarf_dieoffset(die) };
+	int result;
+	while ((result = next_range(inlines, die, &at, &range)) == 0) {
+		function.start = range.start;
+		function.end = range.end;
 		if (!vector_push(&inlines->functions, function))
 			return false;
 	}
-	return true;
+	return result > 0;
 }
 
 /* Functions stand in units and namespaces, but those of local classes and nested
@@ -93,18 +121,16 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_Die *parent, unsigned depth,
-                              uint64_t *ranges_left)
+static bool collect_functions(struct inlines *inlines, struct walk *walk, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die child;
 	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
 		return true;
 	do {
 		int tag = walk->libdw->dwarf_tag(&child);
-		if (tag == DW_TAG_subprogram && !add_ranges(inlines, &child, ranges_left))
+		if (tag == DW_TAG_subprogram && !add_function(inlines, &child))
 			return false;
-		if (may_hold_functions(tag) &&
-		    !collect_functions(inlines, walk, &child, depth + 1, ranges_left))
+		if (may_hold_functions(tag) && !collect_functions(inlines, walk, &child, depth + 1))
 			return false;
 	} while (next_sibling(walk, &child));
 	return true;
@@ -119,8 +145,9 @@ struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit, uint64_
 		return NULL;
 	inlines->libdw = libdw;
 	inlines->unit = *unit;
+	inlines->ranges_left = ranges_left;
 	struct walk walk = { .libdw = libdw };
-	if (!collect_functions(inlines, &walk, unit, 0, ranges_left)) {
+	if (!collect_functions(inlines, &walk, unit, 0)) {
 		inlines_close(inlines);
 		return NULL;
 	}
@@ -134,8 +161,56 @@ void inlines_close(struct inlines *inlines)
 {
 	if (!inlines)
 		return;
+	for (size_t i = 0; i < inlines->functions.count; i++) {
+		vector_free(&inlines->functions.items[i].inlined);
+		vector_free(&inlines->functions.items[i].ranges);
+	}
 	vector_free(&inlines->functions);
 	free(inlines);
+}
+
+/* --- what is inlined in a function ------------------------------------------------ */
+
+static bool add_inlined(const struct inlines *inlines, struct function *function, Dwarf_Die *die,
+                        unsigned level)
+{
+	struct inlined inlined = { .die = *die, .level = level, .first = function->ranges.count };
+	struct range range;
+	ptrdiff_t at = 0;
+	int result;
+	while ((result = next_range(inlines, die, &at, &range)) == 0)
+		if (!vector_push(&function->ranges, range))
+			return false;
+	inlined.count = function->ranges.count - inlined.first;
+	return result > 0 && (!inlined.count || vector_push(&function->inlined, inlined));
+}
+
+static bool collect_inlined(const struct inlines *inlines, struct function *function, struct walk *walk,
+                            Dwarf_Die *parent, unsigned level, unsigned depth)
+{
+	Dwarf_Die child;
+	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
+		return true;
+	do {
+		int tag = walk->libdw->dwarf_tag(&child);
+		size_t before = function->inlined.count;
+		if (tag == DW_TAG_inlined_subroutine && !add_inlined(inlines, function, &child, level))
+			return false;
+		bool is_inlined = function->inlined.count > before;
+		if ((is_inlined || tag == DW_TAG_lexical_block) &&
+		    !collect_inlined(inlines, function, walk, &child, level + is_inlined, depth + 1))
+			return false;
+	} while (next_sibling(walk, &child));
+	return true;
+}
+
+/* Without memory, what was read so far remains. */
+static void read_function(const struct inlines *inlines, struct function *function, Dwarf_Die *die)
+{
+	struct walk walk = { .libdw = inlines->libdw };
+	if (!function->tried)
+		collect_inlined(inlines, function, &walk, die, 1, 0);
+	function->tried = true;
 }
 
 /* --- frames ----------------------------------------------------------------------- */
@@ -168,34 +243,30 @@ static void read_call(const struct inlines *inlines, Dwarf_Die *inlined, struct 
 	caller->line = caller->file ? (int)line : 0;
 }
 
-/* The inlined function in `parent`, at any depth of blocks, that has the address. */
-static bool find_inlined(struct walk *walk, Dwarf_Die *parent, uint64_t address, Dwarf_Die *found,
-                         unsigned depth)
+static bool has_address(const struct function *function, const struct inlined *inlined, uint64_t address,
+                        struct extent *extent)
 {
-	const struct libdw *libdw = walk->libdw;
-	Dwarf_Die child;
-	if (depth == DEPTH_MAX || !first_child(walk, parent, &child))
-		return false;
-	do {
-		int tag = libdw->dwarf_tag(&child);
-		if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) ||
-		    libdw->dwarf_haspc(&child, address) <= 0)
-			continue;
-		if (tag == DW_TAG_inlined_subroutine) {
-			*found = child;
-			return true;
-		}
-		if (find_inlined(walk, &child, address, found, depth + 1))
-			return true;
-	} while (next_sibling(walk, &child));
-	return false;
+	const struct range *range = function->ranges.items + inlined->first, *end = range + inlined->count;
+	bool found = false;
+	for (; range < end; range++) {
+		extent_cut(extent, address, range->start);
+		extent_cut(extent, address, range->end);
+		found |= address >= range->start && address < range->end;
+	}
+	return found;
 }
 
-static const struct function *find_function(const struct inlines *inlines, uint64_t address)
+static struct function *find_function(struct inlines *inlines, uint64_t address, struct extent *extent)
 {
-	const struct function *functions = inlines->functions.items;
+	struct function *functions = inlines->functions.items;
 	size_t before = SEARCH_COUNT(inlines->functions.count, i, functions[i].start <= address);
-	return before && address < functions[before - 1].end ? &functions[before - 1] : NULL;
+	if (before < inlines->functions.count)
+		extent_cut(extent, address, functions[before].start);
+	if (!before)
+		return NULL;
+	extent_cut(extent, address, functions[before - 1].start);
+	extent_cut(extent, address, functions[before - 1].end);
+	return address < functions[before - 1].end ? &functions[before - 1] : NULL;
 }
 
 static void reverse(struct symbol_frame *frames, size_t count)
@@ -207,27 +278,33 @@ static void reverse(struct symbol_frame *frames, size_t count)
 	}
 }
 
-size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room)
+size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room,
+                    struct extent *extent)
 {
 	const struct libdw *libdw = inlines->libdw;
-	const struct function *function = find_function(inlines, address);
+	struct function *function = find_function(inlines, address, extent);
 	Dwarf *dwarf = libdw->dwarf_cu_getdwarf(inlines->unit.cu);
-	struct walk walk = { .libdw = libdw };
-	Dwarf_Die die, inlined;
+	Dwarf_Die die;
+	unsigned level = 1;
 	if (!function || room == 0 || !libdw->dwarf_offdie(dwarf, function->die, &die))
 		return 0;
-	/* From the outermost on, as they are found. */
+	read_function(inlines, function, &die);
+	/* From the outermost on, as they are listed. */
 	size_t count = 0;
-	frames[count++] = (struct symbol_frame){ .function = name_of(libdw, &die) };
-	while (find_inlined(&walk, &die, address, &inlined, 0)) {
-		read_call(inlines, &inlined, &frames[count - 1]);
+	if (!function->name)
+		function->name = name_of(libdw, &die);
+	frames[count++] = (struct symbol_frame){ .function = function->name };
+	for (size_t i = 0; i < function->inlined.count && function->inlined.items[i].level >= level; i++) {
+		struct inlined *inlined = &function->inlined.items[i];
+		if (inlined->level > level || !has_address(function, inlined, address, extent))
+			continue;
+		read_call(inlines, &inlined->die, &frames[count - 1]);
 		if (count == room)
 			break;
-		frames[count++] = (struct symbol_frame){
-			.function = name_of(libdw, &inlined),
-			.is_inlined = true,
-		};
-		die = inlined;
+		if (!inlined->name)
+			inlined->name = name_of(libdw, &inlined->die);
+		frames[count++] = (struct symbol_frame){ .function = inlined->name, .is_inlined = true };
+		level++;
 	}
 	reverse(frames, count);
 	return count;

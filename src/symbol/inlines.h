@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbol/extent.h"
 #include "symbol/frame.h"
 #include "symbol/libdw.h"
 
@@ -21,10 +22,11 @@ static inline bool inlines_may_read(uint64_t *ranges_left)
 	return *ranges_left && (*ranges_left)--;
 }
 
-/* NULL when there is no memory, or there are too many ranges. */
+/* NULL when there is no memory, or there are too many ranges. `ranges_left` is used until the end. */
 struct inlines *inlines_open(const struct libdw *libdw, Dwarf_Die *unit, uint64_t *ranges_left);
 void inlines_close(struct inlines *inlines);
 
 /* The frames at the address, see symbol_frames(); the line of the first one is left
- * unknown. All strings are the DWARF's. */
-size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room);
+ * unknown. All strings are the DWARF's. Cuts the extent. */
+size_t inlines_find(struct inlines *inlines, uint64_t address, struct symbol_frame *frames, size_t room,
+                    struct extent *extent);

@@ -39,14 +39,16 @@
 	FUNCTION(dwarf_ranges)                                                                               \
 	FUNCTION(dwarf_dieoffset)                                                                            \
 	FUNCTION(dwarf_offdie)                                                                               \
-	FUNCTION(dwarf_getsrc_die)                                                                           \
+	FUNCTION(dwarf_getsrclines)                                                                          \
+	FUNCTION(dwarf_onesrcline)                                                                           \
+	FUNCTION(dwarf_lineaddr)                                                                             \
+	FUNCTION(dwarf_lineendsequence)                                                                      \
 	FUNCTION(dwarf_linesrc)                                                                              \
 	FUNCTION(dwarf_lineno)                                                                               \
 	FUNCTION(dwarf_cu_getdwarf)                                                                          \
 	FUNCTION(dwarf_child)                                                                                \
 	FUNCTION(dwarf_siblingof)                                                                            \
 	FUNCTION(dwarf_tag)                                                                                  \
-	FUNCTION(dwarf_haspc)                                                                                \
 	FUNCTION(dwarf_attr)                                                                                 \
 	FUNCTION(dwarf_attr_integrate)                                                                       \
 	FUNCTION(dwarf_formstring)                                                                           \

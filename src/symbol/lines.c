@@ -174,41 +174,94 @@ void lines_close(struct lines *lines)
 }
 
 /* The unit that has the address; NULL when none does. */
-static struct unit *find_unit(struct lines *lines, uint64_t address)
+static struct unit *find_unit(struct lines *lines, uint64_t address, struct extent *extent)
 {
 	const struct unit_range *ranges = lines->ranges.items;
 	size_t before = SEARCH_COUNT(lines->ranges.count, i, ranges[i].start <= address);
-	return before && address < ranges[before - 1].end ? &lines->units.items[ranges[before - 1].unit]
-	                                                  : NULL;
+	if (before < lines->ranges.count)
+		extent_cut(extent, address, ranges[before].start);
+	if (!before)
+		return NULL;
+	extent_cut(extent, address, ranges[before - 1].start);
+	extent_cut(extent, address, ranges[before - 1].end);
+	return address < ranges[before - 1].end ? &lines->units.items[ranges[before - 1].unit] : NULL;
 }
 
-bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line)
+/* Of a unit's table of lines, which is sorted by address. If several rows have one address, the last one
+ * counts, up to the next address. */
+struct place {
+	const char *file; /* NULL: no line stands for the code */
+	int line;
+};
+
+/* Rows for one place that are found to be alike. More of them give a shorter extent. */
+#define ROWS_ALIKE 64
+
+static Dwarf_Addr address_of(const struct libdw *libdw, Dwarf_Lines *rows, size_t number)
+{
+	Dwarf_Addr address = 0;
+	libdw->dwarf_lineaddr(libdw->dwarf_onesrcline(rows, number), &address);
+	return address;
+}
+
+static struct place read_place(const struct libdw *libdw, Dwarf_Lines *rows, size_t number)
+{
+	Dwarf_Line *row = libdw->dwarf_onesrcline(rows, number);
+	struct place place = { 0 };
+	bool is_end = true;
+	/* Line 0 is code that no line stands for. */
+	if (libdw->dwarf_lineendsequence(row, &is_end) == 0 && !is_end &&
+	    libdw->dwarf_lineno(row, &place.line) == 0 && place.line > 0)
+		place.file = libdw->dwarf_linesrc(row, NULL, NULL);
+	return place;
+}
+
+static bool is_at(const struct libdw *libdw, Dwarf_Lines *rows, size_t number, const struct place *place)
+{
+	const struct place found = read_place(libdw, rows, number);
+	return found.file == place->file && (!found.file || found.line == place->line);
+}
+
+bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line, struct extent *extent)
 {
 	const struct libdw *libdw = lines->image.libdw;
-	const struct unit *unit = find_unit(lines, address);
+	const struct unit *unit = find_unit(lines, address, extent);
+	Dwarf_Lines *rows;
 	Dwarf_Die die;
-	if (!unit || !libdw->dwarf_offdie(lines->dwarf, unit->die, &die))
+	size_t count;
+	if (!unit || !libdw->dwarf_offdie(lines->dwarf, unit->die, &die) ||
+	    libdw->dwarf_getsrclines(&die, &rows, &count) != 0)
 		return false;
-	Dwarf_Line *found = libdw->dwarf_getsrc_die(&die, address);
-	/* Line 0 is code that no line stands for. */
-	if (!found || libdw->dwarf_lineno(found, line) != 0 || *line <= 0)
-		return false;
-	*file = libdw->dwarf_linesrc(found, NULL, NULL);
+	size_t before = SEARCH_COUNT(count, i, address_of(libdw, rows, i) <= address);
+	size_t first = before, next = before;
+	const struct place found = before ? read_place(libdw, rows, before - 1) : (struct place){ 0 };
+	/* Neighbours may differ only in their columns. */
+	while (next < count && next - before < ROWS_ALIKE && is_at(libdw, rows, next, &found))
+		next++;
+	while (first > 1 && before - first < ROWS_ALIKE && is_at(libdw, rows, first - 2, &found))
+		first--;
+	if (next < count)
+		extent_cut(extent, address, address_of(libdw, rows, next));
+	if (first)
+		extent_cut(extent, address, address_of(libdw, rows, first - 1));
+	*file = found.file;
+	*line = found.line;
 	return *file != NULL;
 }
 
-size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room)
+size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room,
+                    struct extent *extent)
 {
-	struct unit *unit = find_unit(lines, address);
+	struct unit *unit = find_unit(lines, address, extent);
 	Dwarf_Die die;
 	if (unit && !unit->tried && lines->image.libdw->dwarf_offdie(lines->dwarf, unit->die, &die)) {
 		unit->tried = true;
 		unit->inlines = inlines_open(lines->image.libdw, &die, &lines->ranges_left);
 	}
-	size_t count = unit && unit->inlines ? inlines_find(unit->inlines, address, frames, room) : 0;
+	size_t count = unit && unit->inlines ? inlines_find(unit->inlines, address, frames, room, extent) : 0;
 	const char *file;
 	int line;
-	if (room == 0 || !lines_find(lines, address, &file, &line))
+	if (room == 0 || !lines_find(lines, address, &file, &line, extent))
 		return count;
 	if (count == 0)
 		frames[count++] = (struct symbol_frame){ .function = NULL };

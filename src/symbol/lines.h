@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "symbol/elf_image.h"
+#include "symbol/extent.h"
 #include "symbol/frame.h"
 
 /* One thread at a time uses these functions, for all objects together. */
@@ -20,8 +21,9 @@ struct lines;
 struct lines *lines_open(struct elf_image *image, const char *debug_path);
 void lines_close(struct lines *lines);
 
-/* `*file` lives as long as `lines`. */
-bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line);
+/* `*file` lives as long as `lines`. Cuts the extent. */
+bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line, struct extent *extent);
 
-/* The frames at the address, see symbol_frames(), as the DWARF names them. */
-size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room);
+/* The frames at the address, see symbol_frames(), as the DWARF names them. Cuts the extent. */
+size_t lines_frames(struct lines *lines, uint64_t address, struct symbol_frame *frames, size_t room,
+                    struct extent *extent);

@@ -160,12 +160,12 @@ static const struct symbol_table *get_table(struct object *object, enum name_sta
 	return object->tables[stage];
 }
 
-static const char *find_name(struct object *object, uint64_t address)
+static const char *find_name(struct object *object, uint64_t address, struct extent *extent)
 {
 	const char *name = NULL;
 	for (int stage = 0; !name && stage < NAME_STAGES; stage++) {
 		const struct symbol_table *table = get_table(object, (enum name_stage)stage);
-		name = table ? symbol_table_find(table, address) : NULL;
+		name = table ? symbol_table_find(table, address, extent) : NULL;
 	}
 	return name;
 }
@@ -173,7 +173,8 @@ static const char *find_name(struct object *object, uint64_t address)
 const char *symbol_name(const struct symbol_object *object, uint64_t address)
 {
 	struct object *cached = get_object(object);
-	return cached ? find_name(cached, address) : NULL;
+	struct extent ignored = EXTENT_ALL;
+	return cached ? find_name(cached, address, &ignored) : NULL;
 }
 
 void symbol_each(const struct symbol_object *object,
@@ -202,9 +203,10 @@ bool symbol_line(const struct symbol_object *object, uint64_t address, const cha
 	struct object *cached = get_object(object);
 	if (!cached)
 		return false;
+	struct extent ignored = EXTENT_ALL;
 	lock_acquire(&lines_lock);
 	struct lines *lines = get_lines(cached);
-	bool found = lines && lines_find(lines, address, file, line);
+	bool found = lines && lines_find(lines, address, file, line, &ignored);
 	lock_release(&lines_lock);
 	return found;
 }
@@ -212,16 +214,24 @@ bool symbol_line(const struct symbol_object *object, uint64_t address, const cha
 size_t symbol_frames(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
                      size_t room)
 {
+	struct extent ignored;
+	return symbol_frames_around(object, address, frames, room, &ignored);
+}
+
+size_t symbol_frames_around(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
+                            size_t room, struct extent *extent)
+{
 	struct object *cached = get_object(object);
+	*extent = cached ? EXTENT_ALL : (struct extent){ address, address + 1 };
 	if (!cached || room == 0)
 		return 0;
 	lock_acquire(&lines_lock);
 	struct lines *lines = get_lines(cached);
-	size_t count = lines ? lines_frames(lines, address, frames, room) : 0;
+	size_t count = lines ? lines_frames(lines, address, frames, room, extent) : 0;
 	lock_release(&lines_lock);
 	/* The symbol table knows more about the code than the source does: parts that the
 	 * compiler split off or made for certain arguments have names of their own. */
-	const char *name = find_name(cached, address);
+	const char *name = find_name(cached, address, extent);
 	if (name && count == 0)
 		frames[count++] = (struct symbol_frame){ .function = name };
 	else if (name)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "symbol/demangle.h"
+#include "symbol/extent.h"
 #include "symbol/frame.h"
 #include "symbol/object.h"
 
@@ -43,6 +44,10 @@ void symbol_each(const struct symbol_object *object,
  * valid until symbol_forget(). */
 size_t symbol_frames(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
                      size_t room);
+
+/* The same, and the addresses around this one that have the same frames. */
+size_t symbol_frames_around(const struct symbol_object *object, uint64_t address, struct symbol_frame *frames,
+                            size_t room, struct extent *extent);
 
 #define SYMBOL_DEBUG_PATH "/usr/lib/debug"
 

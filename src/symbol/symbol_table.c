@@ -16,12 +16,16 @@ void symbol_table_destroy(struct symbol_table *table)
 	free(table);
 }
 
-const char *symbol_table_find(const struct symbol_table *table, uint64_t address)
+const char *symbol_table_find(const struct symbol_table *table, uint64_t address, struct extent *extent)
 {
 	size_t before = SEARCH_COUNT(table->count, i, table->ranges[i].start <= address);
+	if (before < table->count)
+		extent_cut(extent, address, table->ranges[before].start);
 	if (before == 0)
 		return NULL;
 	const struct symbol_range *range = &table->ranges[before - 1];
+	extent_cut(extent, address, range->start);
+	extent_cut(extent, address, range->start + range->size);
 	return address - range->start < range->size ? table->names + range->name : NULL;
 }
 

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbol/extent.h"
+
 struct symbol_range {
 	uint64_t start;
 	uint32_t size;
@@ -24,8 +26,8 @@ struct symbol_table {
 void symbol_table_destroy(struct symbol_table *table); /* NULL: does nothing */
 
 /* Name of the function whose extent holds the address; lives as long as the
- * table. NULL when none does. */
-const char *symbol_table_find(const struct symbol_table *table, uint64_t address);
+ * table. NULL when none does. Cuts the extent. */
+const char *symbol_table_find(const struct symbol_table *table, uint64_t address, struct extent *extent);
 
 /* Calls `each` for every range, by address; one function may have several. */
 void symbol_table_each(const struct symbol_table *table,

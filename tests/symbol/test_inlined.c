@@ -78,6 +78,25 @@ static bool is_frame(const struct symbol_frame *frame, const struct inlined_expe
 	return good;
 }
 
+/* All addresses of the extent have these frames. */
+static void check_extent(const struct library *library, uint64_t address, const struct symbol_frame *frames,
+                         size_t count)
+{
+	struct symbol_frame others[SYMBOL_FRAMES_MAX];
+	struct extent extent;
+	assert_int_equal(symbol_frames_around(&library->object, address, others, SYMBOL_FRAMES_MAX, &extent),
+	                 count);
+	assert_true(extent.start <= address && address < extent.end && extent.end - extent.start < 4096);
+	for (uint64_t at = extent.start; at < extent.end; at++) {
+		assert_int_equal(symbol_frames(&library->object, at, others, SYMBOL_FRAMES_MAX), count);
+		for (size_t i = 0; i < count; i++) {
+			assert_string_equal(others[i].function, frames[i].function);
+			assert_string_equal(others[i].file, frames[i].file);
+			assert_int_equal(others[i].line, frames[i].line);
+		}
+	}
+}
+
 static void check_place(const struct library *library, enum inlined_place place, bool is_one)
 {
 	const struct inlined_expected *expected = library->expect(place, is_one);
@@ -98,6 +117,8 @@ static void check_place(const struct library *library, enum inlined_place place,
 	assert_true(symbol_line(&library->object, library->addresses[place], &file, &line));
 	assert_string_equal(file, frames[0].file);
 	assert_int_equal(line, frames[0].line);
+
+	check_extent(library, library->addresses[place], frames, count);
 
 	/* With less room, the outer frames are returned, with their own lines. */
 	struct symbol_frame fewer[SYMBOL_FRAMES_MAX];

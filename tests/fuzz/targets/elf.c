@@ -28,7 +28,8 @@ struct look_up {
 static void look_up(struct lines *lines, uint64_t address)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	size_t count = lines_frames(lines, address, frames, SYMBOL_FRAMES_MAX);
+	struct extent extent = EXTENT_ALL;
+	size_t count = lines_frames(lines, address, frames, SYMBOL_FRAMES_MAX, &extent);
 
 	/* All texts must be readable to their ends. */
 	for (size_t i = 0; i < count; i++)
@@ -71,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct symbol_table *table = sources_read_names(&object, "", stage, &found);
 
 		for (int i = 0; table && i < SPREAD; i++)
-			symbol_table_find(table, i * size / SPREAD);
+			symbol_table_find(table, i * size / SPREAD, &(struct extent){ 0, UINT64_MAX });
 		if (table)
 			symbol_table_each(table, look_up_function, &look);
 		symbol_table_destroy(table);
