@@ -43,13 +43,22 @@ def code_of(path):
     raise AssertionError("no code")
 
 
+def function_at(path, address):
+    """Returns the start and end addresses of the function in the ELF file."""
+    for line in known.text("readelf", "-sW", path).splitlines():
+        found = re.match(r" *\d+: ([0-9a-f]+) +(\d+) FUNC ", line)
+        if found and int(found[1], 16) <= address < int(found[1], 16) + int(found[2]):
+            return int(found[1], 16), int(found[1], 16) + int(found[2])
+    raise AssertionError("no function")
+
+
 class Cache(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="queryprof-cache-")
         self.home = os.path.join(self.folder, "cache")
-        self.file = os.path.join(self.home, "queryprof-names", "names-1.db")
+        self.file = os.path.join(self.home, "queryprof-names", "names-2.db")
         self.environment = {name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"}
 
     def tearDown(self):
@@ -90,9 +99,7 @@ class Cache(unittest.TestCase):
     def forge(self):
         """Replaces all names in the cache."""
         db = sqlite3.connect(self.file)
-        for table, column in ("functions", "name"), ("frames", "function"):
-            db.execute(f"UPDATE {table} SET {column} = 'forged'")
-        count = db.execute("SELECT (SELECT count(*) FROM functions) + (SELECT count(*) FROM frames)").fetchone()[0]
+        count = db.execute("UPDATE frames SET function = 'forged' WHERE function IS NOT NULL").rowcount
         db.commit()
         db.close()
         self.assertGreater(count, 0)
@@ -115,6 +122,31 @@ class Cache(unittest.TestCase):
         self.assertEqual(len(self.both(PROGRAM, addresses)), 4)
         self.forge()
         self.assertEqual(self.names(PROGRAM, addresses), {"forged"})
+
+    def test_other_addresses_of_a_function(self):
+        """The first address puts the lines of its whole function into the cache."""
+        settle(PROGRAM)
+        function = range(*function_at(PROGRAM, known.SMALL_AT))
+        self.frames(PROGRAM, [known.SMALL_AT])
+        self.assertGreater(len({frame[6] for frame in self.both(PROGRAM, function) if frame[1] == 0}), 1)
+        os.unlink(self.file)
+        self.frames(PROGRAM, [known.SMALL_AT])
+        self.forge()
+        self.assertEqual(self.names(PROGRAM, function), {"forged"})
+
+    def test_place_without_a_name(self):
+        """That nothing is known about an address is cached, too, but not beyond the place."""
+        settle(PROGRAM)
+        self.assertEqual(self.both(PROGRAM, [0x10]), [])
+        count = len(self.both(PROGRAM, [0x10, known.SMALL_AT]))
+        self.assertEqual(count, 3)
+        db = sqlite3.connect(self.file)
+        row = db.execute("SELECT start, end FROM frames WHERE function IS NULL AND file IS NULL").fetchone()
+        db.execute("UPDATE frames SET function = 'forged' WHERE function IS NULL")
+        db.commit()
+        db.close()
+        self.assertTrue(row[0] <= 0x10 < row[1] <= known.SMALL_AT)
+        self.assertEqual(self.names(PROGRAM, [0x10]), {"forged"})
 
     def test_table_of_a_stripped_library(self):
         """The first addresses put the whole table into the cache: names from an archive, and places without a name."""

@@ -2,9 +2,13 @@
 /*
  * An entry has the results of the look-ups in one object. It is valid as long as each file that they opened
  * is unchanged, and each file that they missed is still missing: new debug information, another archive or a
- * rebuilt program invalidates it. If an object has no lines and all its names were read, its entry is the
- * whole table of functions, so the next run's other addresses need no comparison with an archive. Other
- * entries are single addresses.
+ * rebuilt program invalidates it.
+ *
+ * A look-up in an object with lines costs some ten thousand times as much for the first address as for the
+ * next one, because its debug information has to be decompressed, and each recording has samples at other
+ * addresses of the same functions. So an entry has the extents of addresses with the same frames, and also
+ * those around each address in its function. If an object has no lines and all its names were read, the entry
+ * has all functions, so other addresses need no comparison with an archive either.
  *
  * Another build of this command has entries of its own. A file that changed just now is not cached, because
  * it may change again with the same time. A cache that is locked, damaged or full is not an error: it is
@@ -21,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash_table.h"
 #include "base/interner.h"
 #include "base/text.h"
 #include "base/vector.h"
@@ -32,6 +37,8 @@
 #define FUNCTIONS_MAX 20000
 #define LOCK_MS 100
 #define STABLE_S 2
+#define AROUND_MAX 64 /* extents on each side of an address */
+#define NOT_CACHED SIZE_MAX
 
 /* --- statements -------------------------------------------------------------------- */
 
@@ -39,45 +46,39 @@ static const char schema[] =
 	"PRAGMA synchronous = NORMAL;"
 	"CREATE TABLE IF NOT EXISTS objects (id INTEGER PRIMARY KEY, key TEXT UNIQUE, files TEXT, has_all"
 	" INTEGER, has_lines INTEGER);"
-	"CREATE TABLE IF NOT EXISTS functions (object INTEGER, start INTEGER, end INTEGER, name TEXT,"
-	" PRIMARY KEY (object, start)) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, address INTEGER, level INTEGER, inlined INTEGER,"
-	" function TEXT, file TEXT, line INTEGER, PRIMARY KEY (object, address, level)) WITHOUT ROWID;";
+	/* Without function and file: it is known that nothing is known. */
+	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, start INTEGER, level INTEGER, end INTEGER, "
+        "inlined"
+	" INTEGER, function TEXT, file TEXT, line INTEGER, PRIMARY KEY (object, start, level)) WITHOUT "
+        "ROWID;";
 
 enum statement {
 	FIND_OBJECT,
-	FIND_FUNCTION,
 	FIND_FRAMES,
 	SIZE,
-	FORGET_FUNCTIONS,
 	FORGET_FRAMES,
 	ADD_OBJECT,
-	ADD_FUNCTION,
 	ADD_FRAME,
 	STATEMENTS,
 };
 
 static const char *const statement_sql[STATEMENTS] = {
 	[FIND_OBJECT] = "SELECT id, has_all, has_lines, files FROM objects WHERE key = ?1",
-	[FIND_FUNCTION] = "SELECT name, end FROM functions WHERE object = ?1 AND start <= ?2"
-			  " ORDER BY start DESC LIMIT 1",
-	[FIND_FRAMES] = "SELECT inlined, function, file, line FROM frames WHERE object = ?1 AND address = ?2"
-			" ORDER BY level",
+	[FIND_FRAMES] = "SELECT end, inlined, function, file, line FROM frames WHERE object = ?1 AND start ="
+			" (SELECT max(start) FROM frames WHERE object = ?1 AND start <= ?2) ORDER BY level",
 	[SIZE] = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count,"
 		 " pragma_freelist_count, pragma_page_size",
-	[FORGET_FUNCTIONS] = "DELETE FROM functions WHERE object = (SELECT id FROM objects WHERE key = ?1)",
 	[FORGET_FRAMES] = "DELETE FROM frames WHERE object = (SELECT id FROM objects WHERE key = ?1)",
 	[ADD_OBJECT] = "INSERT INTO objects (key, files, has_all, has_lines) VALUES (?1, ?2, ?3, ?4)"
 		       " ON CONFLICT (key) DO UPDATE SET files = ?2, has_all = ?3, has_lines = ?4"
 		       " RETURNING id",
-	[ADD_FUNCTION] =
-		"INSERT OR REPLACE INTO functions (object, start, end, name) VALUES (?1, ?2, ?3, ?4)",
-	[ADD_FRAME] = "INSERT OR REPLACE INTO frames (object, address, level, inlined, function, file, line)"
-		      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ADD_FRAME] =
+		"INSERT OR REPLACE INTO frames (object, start, end, level, inlined, function, file, line)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 };
 
 struct finding {
-	uint64_t address;
+	struct extent extent;
 	size_t first, count; /* within the entry's frames */
 };
 
@@ -93,6 +94,7 @@ struct entry {
 	const char *read; /* `files` as the cache had it */
 	VECTOR(struct finding) findings;
 	VECTOR(struct symbol_frame) frames;
+	struct hash_table starts; /* of the findings' extents */
 };
 
 struct name_cache {
@@ -213,6 +215,7 @@ static struct entry *entry_of(struct name_cache *cache, const struct symbol_obje
 	free(key);
 	if (!entry || entry->key)
 		return entry;
+	entry->starts = (struct hash_table)HASH_TABLE_OF(struct hash, SIZE_MAX);
 	entry->key = cache->keys.texts.items[number];
 	entry->object = *object;
 	entry->object.path = keep(cache, object->path);
@@ -224,58 +227,85 @@ static struct entry *entry_of(struct name_cache *cache, const struct symbol_obje
 	return entry;
 }
 
-/* 0 after an error, which also voids the entry. */
-static size_t end_recall(struct entry *entry, sqlite3_stmt *row, size_t count)
-{
-	if (sqlite3_reset(row) == SQLITE_OK)
-		return count;
-	entry->row = 0;
-	return 0;
-}
-
-static size_t recall_function(struct name_cache *cache, struct entry *entry, uint64_t address,
-                              struct symbol_frame *frames)
-{
-	sqlite3_stmt *row = cache->statements[FIND_FUNCTION];
-	size_t count = 0;
-
-	sqlite3_bind_int64(row, 1, entry->row);
-	sqlite3_bind_int64(row, 2, (int64_t)address);
-	if (sqlite3_step(row) == SQLITE_ROW && address < (uint64_t)sqlite3_column_int64(row, 1))
-		frames[count++] = (struct symbol_frame){ .function = keep_column(cache, row, 0) };
-	return end_recall(entry, row, count);
-}
-
-static size_t recall_frames(struct name_cache *cache, struct entry *entry, uint64_t address,
-                            struct symbol_frame *frames, size_t room)
+/* The number of frames; NOT_CACHED: unknown. An error voids the entry. */
+static size_t recall(struct name_cache *cache, struct entry *entry, uint64_t address,
+                     struct symbol_frame *frames, size_t room)
 {
 	sqlite3_stmt *row = cache->statements[FIND_FRAMES];
 	size_t count = 0;
+	bool is_known = entry->has_all;
 
 	sqlite3_bind_int64(row, 1, entry->row);
 	sqlite3_bind_int64(row, 2, (int64_t)address);
-	while (count < room && sqlite3_step(row) == SQLITE_ROW)
-		frames[count++] = (struct symbol_frame){ .is_inlined = sqlite3_column_int(row, 0),
-			                                 .function = keep_column(cache, row, 1),
-			                                 .file = keep_column(cache, row, 2),
-			                                 .line = sqlite3_column_int(row, 3) };
-	return end_recall(entry, row, count);
+	while (sqlite3_step(row) == SQLITE_ROW && address < (uint64_t)sqlite3_column_int64(row, 0)) {
+		is_known = true;
+		if (count < room)
+			frames[count] = (struct symbol_frame){ .is_inlined = sqlite3_column_int(row, 1),
+				                               .function = keep_column(cache, row, 2),
+				                               .file = keep_column(cache, row, 3),
+				                               .line = sqlite3_column_int(row, 4) };
+		count += count < room && (frames[count].function || frames[count].file);
+	}
+	if (sqlite3_reset(row) == SQLITE_OK)
+		return is_known ? count : NOT_CACHED;
+	entry->row = 0;
+	return NOT_CACHED;
 }
 
-static size_t look_up(struct entry *entry, const struct symbol_object *object, uint64_t address,
-                      struct symbol_frame *frames, size_t room)
+/* False: it is there already, or there is no memory. */
+static bool add_finding(struct entry *entry, const struct extent *extent, const struct symbol_frame *frames,
+                        size_t count)
 {
-	consulted_follow(note_file, entry);
-	symbol_fetch(object);
-	size_t count = symbol_frames(object, address, frames, room);
-	consulted_follow(NULL, NULL);
+	struct finding finding = { *extent, entry->frames.count, count };
+	struct hash key = hash_words(&extent->start, 1);
 
-	struct finding finding = { address, entry->frames.count, count };
+	if (hash_table_find(&entry->starts, key))
+		return false;
+	entry->is_unfit |= !hash_table_add(&entry->starts, key);
 	for (size_t i = 0; i < count; i++) {
 		entry->has_lines |= frames[i].file != NULL;
 		entry->is_unfit |= !vector_push(&entry->frames, frames[i]);
 	}
 	entry->is_unfit |= !vector_push(&entry->findings, finding);
+	return !entry->is_unfit;
+}
+
+static bool is_in(const char *function, const struct symbol_frame *frames, size_t count)
+{
+	const char *found = count ? frames[count - 1].function : NULL;
+
+	return found && strcmp(found, function) == 0;
+}
+
+/* From the border of an extent onwards, or backwards. */
+static void look_around(struct entry *entry, const char *function, struct extent extent, bool is_onwards)
+{
+	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+	size_t count;
+
+	for (int i = 0; i < AROUND_MAX && (is_onwards ? extent.end != UINT64_MAX : extent.start != 0); i++) {
+		count = symbol_frames_around(&entry->object, is_onwards ? extent.end : extent.start - 1,
+		                             frames, SYMBOL_FRAMES_MAX, &extent);
+		if (!is_in(function, frames, count) || !add_finding(entry, &extent, frames, count))
+			break;
+	}
+}
+
+static size_t look_up(struct entry *entry, uint64_t address, struct symbol_frame *frames, size_t room)
+{
+	struct extent extent;
+	size_t count;
+
+	consulted_follow(note_file, entry);
+	symbol_fetch(&entry->object);
+	count = symbol_frames_around(&entry->object, address, frames, room, &extent);
+	/* The names of an object without lines are few, or are all stored. */
+	if (add_finding(entry, &extent, frames, count) && entry->has_lines && count &&
+	    frames[count - 1].function) {
+		look_around(entry, frames[count - 1].function, extent, true);
+		look_around(entry, frames[count - 1].function, extent, false);
+	}
+	consulted_follow(NULL, NULL);
 	return count;
 }
 
@@ -284,18 +314,16 @@ size_t name_cache_frames(void *context, const struct symbol_object *object, uint
 {
 	struct name_cache *cache = context;
 	struct entry *entry = entry_of(cache, object);
-	size_t count = 0;
+	size_t count = NOT_CACHED;
 
-	if (!entry) {
-		symbol_fetch(object);
-		return symbol_frames(object, address, frames, room);
-	}
-	if (entry->row)
-		count = entry->has_all ? recall_function(cache, entry, address, frames)
-		                       : recall_frames(cache, entry, address, frames, room);
-	if (count || (entry->row && entry->has_all))
+	if (entry && entry->row)
+		count = recall(cache, entry, address, frames, room);
+	if (count != NOT_CACHED)
 		return count;
-	return look_up(entry, object, address, frames, room);
+	if (entry && !entry->is_unfit)
+		return look_up(entry, address, frames, room);
+	symbol_fetch(object);
+	return symbol_frames(object, address, frames, room);
 }
 
 /* --- storing ----------------------------------------------------------------------- */
@@ -321,15 +349,19 @@ static int compare_extents(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int store_function(struct name_cache *cache, int64_t row, uint64_t start, uint64_t end,
-                          const char *name)
+static int store_frame(struct name_cache *cache, int64_t row, const struct extent *extent, size_t level,
+                       const struct symbol_frame *frame)
 {
-	sqlite3_stmt *add = cache->statements[ADD_FUNCTION];
+	sqlite3_stmt *add = cache->statements[ADD_FRAME];
 
 	sqlite3_bind_int64(add, 1, row);
-	sqlite3_bind_int64(add, 2, (int64_t)start);
-	sqlite3_bind_int64(add, 3, (int64_t)end);
-	sqlite3_bind_text(add, 4, name, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(add, 2, (int64_t)extent->start);
+	sqlite3_bind_int64(add, 3, (int64_t)extent->end);
+	sqlite3_bind_int64(add, 4, (int64_t)level);
+	sqlite3_bind_int(add, 5, frame->is_inlined);
+	sqlite3_bind_text(add, 6, frame->function, -1, SQLITE_STATIC);
+	sqlite3_bind_text(add, 7, frame->file, -1, SQLITE_STATIC);
+	sqlite3_bind_int(add, 8, frame->line);
 	return run(add);
 }
 
@@ -338,17 +370,17 @@ static int store_functions(struct name_cache *cache, const struct entry *entry, 
                            const struct extents *extents)
 {
 	const uint64_t *at = extents->list.items;
-	const char *name = NULL;
+	struct symbol_frame frame = { .function = NULL };
 	uint64_t start = 0;
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; !code && i < extents->list.count; i++) {
 		const char *next = symbol_name(&entry->object, at[i]);
-		if (next == name)
+		if (next == frame.function)
 			continue;
-		if (name)
-			code = store_function(cache, row, start, at[i], name);
-		name = next;
+		if (frame.function)
+			code = store_frame(cache, row, &(struct extent){ start, at[i] }, 0, &frame);
+		frame.function = next;
 		start = at[i];
 	}
 	return code;
@@ -356,22 +388,16 @@ static int store_functions(struct name_cache *cache, const struct entry *entry, 
 
 static int store_frames(struct name_cache *cache, const struct entry *entry, int64_t row)
 {
-	sqlite3_stmt *add = cache->statements[ADD_FRAME];
+	const struct symbol_frame nothing = { .function = NULL };
 	int code = SQLITE_OK;
 
 	for (size_t i = 0; i < entry->findings.count; i++) {
 		const struct finding *finding = &entry->findings.items[i];
-		for (size_t level = 0; !code && level < finding->count; level++) {
-			const struct symbol_frame *frame = &entry->frames.items[finding->first + level];
-			sqlite3_bind_int64(add, 1, row);
-			sqlite3_bind_int64(add, 2, (int64_t)finding->address);
-			sqlite3_bind_int64(add, 3, (int64_t)level);
-			sqlite3_bind_int(add, 4, frame->is_inlined);
-			sqlite3_bind_text(add, 5, frame->function, -1, SQLITE_STATIC);
-			sqlite3_bind_text(add, 6, frame->file, -1, SQLITE_STATIC);
-			sqlite3_bind_int(add, 7, frame->line);
-			code = run(add);
-		}
+		if (!code && !finding->count)
+			code = store_frame(cache, row, &finding->extent, 0, &nothing);
+		for (size_t level = 0; !code && level < finding->count; level++)
+			code = store_frame(cache, row, &finding->extent, level,
+			                   &entry->frames.items[finding->first + level]);
 	}
 	return code;
 }
@@ -392,13 +418,10 @@ static bool is_as_read(struct name_cache *cache, const struct entry *entry)
 
 static int forget(struct name_cache *cache, const struct entry *entry)
 {
-	int code = SQLITE_OK;
+	sqlite3_stmt *statement = cache->statements[FORGET_FRAMES];
 
-	for (int i = FORGET_FUNCTIONS; !code && i <= FORGET_FRAMES; i++) {
-		sqlite3_bind_text(cache->statements[i], 1, entry->key, -1, SQLITE_STATIC);
-		code = run(cache->statements[i]);
-	}
-	return code;
+	sqlite3_bind_text(statement, 1, entry->key, -1, SQLITE_STATIC);
+	return run(statement);
 }
 
 static int store_entry(struct name_cache *cache, const struct entry *entry)
@@ -450,9 +473,7 @@ static int store(struct name_cache *cache)
 	int code = sqlite3_exec(cache->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
 	if (!code && is_full(cache))
-		code = sqlite3_exec(cache->db,
-		                    "DELETE FROM objects; DELETE FROM functions; DELETE FROM frames", NULL,
-		                    NULL, NULL);
+		code = sqlite3_exec(cache->db, "DELETE FROM objects; DELETE FROM frames", NULL, NULL, NULL);
 	for (size_t i = 0; !code && i < cache->entries.count && !is_full(cache); i++)
 		if (is_worth_storing(&cache->entries.items[i]))
 			code = store_entry(cache, &cache->entries.items[i]);
@@ -489,7 +510,7 @@ static char *find_file(void)
 		mkdir(above, 0700);
 	folder = above ? text_format("%s/queryprof-names", above) : NULL;
 	if (folder && make_private(folder))
-		file = text_format("%s/names-1.db", folder); /* another format gets another number */
+		file = text_format("%s/names-2.db", folder); /* another format gets another number */
 	free(above);
 	free(folder);
 	return file;
@@ -522,6 +543,7 @@ static void release(struct name_cache *cache, int code)
 		free(cache->entries.items[i].files);
 		vector_free(&cache->entries.items[i].findings);
 		vector_free(&cache->entries.items[i].frames);
+		hash_table_free(&cache->entries.items[i].starts);
 	}
 	vector_free(&cache->entries);
 	interner_free(&cache->texts);
