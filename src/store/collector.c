@@ -127,16 +127,10 @@ static void keep_file(struct recorded *recorded)
 		to->kept = writer_detach(writer);
 }
 
-static void close_kept(struct collection *to)
-{
-	if (to->kept.db)
-		database_close(&to->kept, false);
-}
-
 sqlite3 *collection_kept(struct collection *collection)
 {
 	if (collection->kept.db && !guard_is_at(&collection->kept.guard, collection->file.path))
-		close_kept(collection);
+		database_close(&collection->kept, false);
 	return collection->kept.db;
 }
 
@@ -545,7 +539,10 @@ void collection_fold(struct collection *collection)
 	char *error = NULL;
 	bool is_made;
 
-	close_kept(collection);
+	if (collection_kept(collection)) {
+		database_close(&collection->kept, true);
+		return;
+	}
 	/* An earlier error was reported when there was something to store. */
 	database_touch(collection->file.path, &limits, &is_made, &error);
 	free(error);

@@ -79,42 +79,49 @@ static bool is_there(const char *path)
 	return false;
 }
 
-int embed_file(const char *path, int patience)
+int embed_into(sqlite3 *db, const char *path, int patience)
 {
-	const struct database_limits limits = { .wal_bytes = 16 << 20 };
-	struct database database;
 	struct embed embed;
-	char *error = NULL;
 	int code;
 
-	if (!is_there(path))
-		return COMMAND_FAILED;
 	/* Each look-up would be stored as failed, and never repeated. */
-	if (!libdw_load()) {
-		complain("%s: names of functions cannot be looked up: elfutils' libdw.so.1 is not installed "
-		         "or "
-		         "cannot be loaded (Debian: apt-get install libdw1); queryprof embed adds them later",
-		         path);
-		return COMMAND_FAILED;
-	}
-	if (database_open(&database, path, &limits, &error)) {
-		complain("%s", error ? error : "out of memory");
-		free(error);
-		return COMMAND_FAILED;
-	}
+	if (!libdw_load())
+		return complain("%s: names of functions cannot be looked up: elfutils' libdw.so.1 is not "
+		                "installed or cannot be loaded (Debian: apt-get install libdw1); queryprof "
+		                "embed adds them later",
+		                path);
+	sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
 	embed_begin(&embed, true);
 	struct name_cache *cache = name_cache_open();
 	if (cache) {
 		embed.look_up = name_cache_frames;
 		embed.look_up_context = cache;
 	}
-	code = embed_all(&embed, database.db, patience);
+	code = embed_all(&embed, db, patience);
 	if (code)
 		complain("%s: %s", path, describe(code));
-	embed_end(&embed, database.db);
+	embed_end(&embed, db);
 	name_cache_close(cache);
-	database_close(&database, true);
 	return code ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+int embed_file(const char *path, int patience)
+{
+	const struct database_limits limits = { .wal_bytes = 16 << 20 };
+	struct database database;
+	char *error = NULL;
+	int result;
+
+	if (!is_there(path))
+		return COMMAND_FAILED;
+	if (database_open(&database, path, &limits, &error)) {
+		complain("%s", error ? error : "out of memory");
+		free(error);
+		return COMMAND_FAILED;
+	}
+	result = embed_into(database.db, path, patience);
+	database_close(&database, true);
+	return result;
 }
 
 static const char *all;

@@ -159,7 +159,9 @@ static bool summarize(const struct recording *recording, struct summary *summary
 		note_end(db, code, summary);
 	}
 	sqlite3_finalize(row);
-	if (db != recording->collection->kept.db)
+	if (db == recording->collection->kept.db)
+		sqlite3_progress_handler(db, 0, NULL, NULL); /* the limit is for these statements alone */
+	else
 		trace_file_close(db);
 	return found || summary->is_late;
 }
@@ -254,18 +256,29 @@ static void tell_left(size_t left)
 	         recording_path);
 }
 
+/* On the collector's connection if there is one, which has the schema. */
+static void embed_names(const struct recording *recording)
+{
+	sqlite3 *kept = collection_kept(recording->collection);
+
+	if (kept)
+		embed_into(kept, recording->path, EMBED_PATIENCE);
+	else
+		embed_file(recording->path, EMBED_PATIENCE);
+}
+
 void summary_print(const struct recording *recording, const char *program, int status)
 {
 	struct summary found = { .losses = recording->collection->losses, .is_gone = rings_file_is_gone() };
 	bool is_read = summarize(recording, &found); /* has complained if not */
 
-	collection_fold(recording->collection);
 	bool is_empty = is_read && !found.is_late && !found.processes && !explain_has_sqlite();
 
+	if (is_read && ((found.processes && found.has_stacks) || found.is_late) && !recording_no_symbols)
+		embed_names(recording);
+	collection_fold(recording->collection);
 	if (is_empty)
 		recording_remove(recording);
-	else if (is_read && ((found.processes && found.has_stacks) || found.is_late) && !recording_no_symbols)
-		embed_file(recording->path, EMBED_PATIENCE);
 	if (recording_quiet)
 		return;
 	explain_losses(&found.losses);

@@ -28,8 +28,6 @@
 #include "store/file/upgrade.h"
 #include "store/file/wal_index.h"
 
-#define BUSY_TIMEOUT_MS 1000
-
 /* While a file is opened that another process has locked. */
 enum { NAPS_BUSY = 500, NAPS_MODE = 250 };
 
@@ -89,7 +87,7 @@ static int open_connection(const char *path, int flags, sqlite3 **db, char **err
 	if (code)
 		return refuse(db, path, error);
 	sqlite3_extended_result_codes(*db, 1);
-	sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
+	sqlite3_busy_timeout(*db, DATABASE_BUSY_MS);
 	/* The file may come from anywhere, so its SQL must not run. */
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -311,7 +309,7 @@ static int open_with(struct database *database, const char *path, const struct d
 		return code;
 	}
 	guard_end_setup(&database->guard);
-	sqlite3_busy_timeout(database->db, BUSY_TIMEOUT_MS);
+	sqlite3_busy_timeout(database->db, DATABASE_BUSY_MS);
 	if (is_checked)
 		database_set_limits(database, limits);
 	return QP_OK;

@@ -21,6 +21,9 @@ struct database {
 
 #define DATABASE_CLOSED ((struct database){ .guard = { .fd = -1 } })
 
+/* How long a connection waits for another process's lock, unless it has a busy handler. */
+#define DATABASE_BUSY_MS 1000
+
 struct database_limits {
 	int64_t wal_bytes;                  /* the write-ahead log is kept near this */
 	bool temporary;                     /* the file need not survive the machine */
