@@ -200,6 +200,7 @@ void rings_watch(const char *path, int64_t max_bytes)
 	rings.file = open(path, O_PATH | O_CLOEXEC);
 	rings.end = eventfd(0, EFD_CLOEXEC);
 	file_limit_raise();
+	heap_share();
 	rings.has_thread = rings.is_open && rings.end >= 0 && shared_ring_guard() &&
 	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 	if (rings.has_thread)

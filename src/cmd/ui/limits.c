@@ -39,6 +39,7 @@ void memory_limit_lift(void)
 
 #define LARGE_PAGE (UINT64_C(2) << 20)
 #define HEAP_BYTES (256 << 20) /* of addresses; memory is used when it is written */
+#define STEP_BYTES (1 << 20)   /* by which it grows after that */
 #define BLOCK_BYTES (32 << 20) /* larger ones are mapped separately, so growing does not copy them */
 
 void large_pages_use(void)
@@ -54,7 +55,7 @@ void large_pages_use(void)
 	mallopt(M_TOP_PAD, HEAP_BYTES);
 	void *volatile block = malloc(LARGE_PAGE); /* volatile: the compiler keeps the call */
 	free(block);
-	mallopt(M_TOP_PAD, 1 << 20);
+	mallopt(M_TOP_PAD, STEP_BYTES);
 	const uintptr_t end = (uintptr_t)sbrk(0) & -LARGE_PAGE;
 
 	if (first < end)
@@ -63,6 +64,13 @@ void large_pages_use(void)
 }
 
 #define STACK_BYTES (8u << 20)
+
+void heap_share(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_TOP_PAD, STEP_BYTES);
+	mallopt(M_TRIM_THRESHOLD, 4 * STEP_BYTES);
+}
 
 struct call {
 	int (*run)(int argc, char **argv);

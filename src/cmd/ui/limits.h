@@ -15,6 +15,10 @@ void memory_limit_lift(void);
  * processor's table of pages, and each small page costs a fault. */
 void large_pages_use(void);
 
+/* For threads that allocate one after the other. A heap of a thread's own grows page by page, with a call of
+ * the kernel for each. */
+void heap_share(void);
+
 /* Reading debug information overflows a stack that is limited to a few hundred KiB (`ulimit -s`). Runs the
  * function with a stack that is large enough: on a new thread if the first one's is too small. Later threads
  * have such a stack, too; started programs keep the limit. */
