@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,13 +16,14 @@
 #include "base/text.h"
 #include "cmd/ui/process_files.h"
 
-/* The reader is held if it has been in one file for this long and sleeps uninterruptibly. If it only lacks
- * a processor, it is runnable. */
+/* The reader is held if it is in one file at two moments with this distance and sleeps uninterruptibly. If it
+ * only lacks a processor, it is runnable. */
 #define HELD_MS 1000
 
-/* What the reader reports before it opens a file, and once more if that file has the line. */
+/* What the reader writes into memory that it shares with its parent, before it opens a file and after it has
+ * read it. A message for each process of the machine would wake the parent as often. */
 struct report {
-	pid_t process;
+	pid_t process; /* atomic */
 	bool is_found;
 };
 
@@ -54,44 +56,43 @@ static bool has_variable(pid_t process, const char *wanted, size_t size)
 
 /* The kernel lists processes by their numbers. A reader that is held must keep neither the command's output
  * open nor the descriptors by which `dump` and `top` find the command. Before Linux 5.9 it does. */
-static _Noreturn void read_environments(int to, pid_t after, const char *wanted, size_t size)
+static _Noreturn void read_environments(int end, struct report *report, const char *wanted, size_t size)
 {
-	struct report report = { .is_found = false };
+	const pid_t after = report->process;
 	DIR *processes;
+	pid_t process;
 
-	dup2(to, STDIN_FILENO);
+	dup2(end, STDIN_FILENO);
 	syscall(SYS_close_range, STDIN_FILENO + 1, ~0u, 0);
 	processes = process_folder(0, NULL);
-	while (!report.is_found && (report.process = process_next(processes)) >= 0) {
-		if (report.process <= after)
+	while (!report->is_found && (process = process_next(processes)) >= 0) {
+		if (process <= after)
 			continue;
-		if (write(STDIN_FILENO, &report, sizeof(report)) < 0)
-			break;
-		report.is_found = has_variable(report.process, wanted, size);
+		/* Relaxed: the parent reads the rest when the reader has ended. */
+		__atomic_store_n(&report->process, process, __ATOMIC_RELAXED);
+		report->is_found = has_variable(process, wanted, size);
 	}
-	if (report.is_found && write(STDIN_FILENO, &report, sizeof(report)) < 0)
-		_exit(1);
 	_exit(0);
 }
 
-/* Follows the reader until it ends (false), or until the process of its last report holds it (true). */
-static bool is_held(int from, pid_t reader, struct report *last)
+/* Follows the reader until it ends and so closes its pipe (false), or until a process holds it (true). */
+static bool is_held(int from, pid_t reader, const struct report *report)
 {
-	struct pollfd polled = { .fd = from, .events = POLLIN };
+	struct pollfd polled = { .fd = from };
+	pid_t seen = 0, process;
 
-	for (;;) {
-		const int ready = poll(&polled, 1, HELD_MS);
-
-		if (ready > 0 && read(from, last, sizeof(*last)) != (ssize_t)sizeof(*last))
-			return false;
-		if (ready == 0 && process_state(reader, 0) == 'D')
+	while (poll(&polled, 1, HELD_MS) <= 0) {
+		process = __atomic_load_n(&report->process, __ATOMIC_RELAXED);
+		if (process == seen && process_state(reader, 0) == 'D')
 			return true;
+		seen = process;
 	}
+	return false;
 }
 
-/* Starts a reader that begins after the process in `last`, and stores its last report in `last`. True: the
- * reader was held. */
-static bool read_after(struct report *last, const char *wanted, size_t size)
+/* Starts a reader that begins after the process in the report. True: the process that is in the report now
+ * held it. */
+static bool read_after(struct report *report, const char *wanted, size_t size)
 {
 	pid_t reader;
 	int ends[2];
@@ -101,9 +102,9 @@ static bool read_after(struct report *last, const char *wanted, size_t size)
 		return false;
 	reader = fork();
 	if (reader == 0)
-		read_environments(ends[1], last->process, wanted, size);
+		read_environments(ends[1], report, wanted, size);
 	close(ends[1]);
-	held = reader > 0 && is_held(ends[0], reader, last);
+	held = reader > 0 && is_held(ends[0], reader, report);
 	close(ends[0]);
 	if (held)
 		kill(reader, SIGKILL);
@@ -117,13 +118,18 @@ pid_t environments_find(const char *line)
 	/* Includes the 0 that ends the text, and, in place of the first byte, the 0 that ends the text
 	 * before it. */
 	char *wanted = text_format("-%s", line);
-	struct report last = { .process = 0 };
+	struct report *report =
+		mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t found = 0;
 
-	if (!wanted)
-		return 0;
-	*wanted = '\0';
-	while (read_after(&last, wanted, strlen(line) + 2))
-		;
+	if (wanted && report != MAP_FAILED) {
+		*wanted = '\0';
+		while (read_after(report, wanted, strlen(line) + 2))
+			;
+		found = report->is_found ? report->process : 0;
+	}
+	if (report != MAP_FAILED)
+		munmap(report, sizeof(*report));
 	free(wanted);
-	return last.is_found ? last.process : 0;
+	return found;
 }
