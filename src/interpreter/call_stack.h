@@ -27,6 +27,7 @@
  * understood. */
 size_t call_stack_read(char to[CALL_STACK_BYTES]);
 
-/* Finds the interpreter of the calling thread, which has got its slot in a call, for samples of the program's own
- * code. Otherwise they have no frames before a call stack is read. Nothing unless they are taken (handler/outside.h). */
+/* Finds the interpreter of the calling thread, which has got its slot in a call, for samples of the program's
+ * own code. Otherwise they have no frames before a call stack is read. Nothing unless they are taken
+ * (handler/outside.h). */
 void call_stack_find(void);

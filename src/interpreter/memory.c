@@ -10,9 +10,9 @@
 #define NO_PAGE 1 /* no page has this address */
 
 struct memory {
-	int used, next; /* pages that hold something; the one to replace */
-	bool is_copied; /* nothing is loaded, so nothing can be unmapped meanwhile */
-	uint32_t read;  /* a bit for each of the pages that was read */
+	int used, next;                  /* pages that hold something; the one to replace */
+	bool is_copied;                  /* nothing is loaded, so nothing can be unmapped meanwhile */
+	uint32_t read;                   /* a bit for each of the pages that was read */
 	struct stack_copy copies[PAGES]; /* those that were used have a page, in any order */
 	unsigned char pages[PAGES][STACK_COPY_BYTES];
 };

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As it is at the first reading of each page, or from memory_open() on: open one for each call stack. Not on the
- * stack of the thread, which may be small. NULL: no memory. memory_close() frees it, or keeps it for the next one. */
+/* As it is at the first reading of each page, or from memory_open() on: open one for each call stack. Not on
+ * the stack of the thread, which may be small. NULL: no memory. memory_close() frees it, or keeps it for the
+ * next one. */
 struct memory *memory_open(void);
 void memory_close(struct memory *memory);
 

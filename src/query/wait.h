@@ -40,10 +40,10 @@ struct wait_call {
 };
 
 /* A call was not a wait if the thread's turn goes on (turn.h). If that is not known, a call shorter than the
- * first was not a wait either, because a switch to another thread and back takes longer. Up to the second, the
- * kernel's counter shows whether there was a wait; it is read if a wait is likely, and in traces, whose spans
- * are equally short, because it is too expensive for each cached page. Only a mutex that another thread held is
- * always a wait. */
+ * first was not a wait either, because a switch to another thread and back takes longer. Up to the second,
+ * the kernel's counter shows whether there was a wait; it is read if a wait is likely, and in traces, whose
+ * spans are equally short, because it is too expensive for each cached page. Only a mutex that another thread
+ * held is always a wait. */
 #define WAIT_LEAST_NS 1000
 #define WAIT_SHORT_NS 10000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of an interpreter, as a signal handler reads it: the pages of the last call stack come with one call of
- * the kernel.
+ * The memory of an interpreter, as a signal handler reads it: the pages of the last call stack come with one
+ * call of the kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,8 @@ static void write_page(int page, uint64_t value)
 static int begin(void **state)
 {
 	(void)state;
-	pages = mmap(NULL, PAGES * STACK_COPY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pages = mmap(NULL, PAGES * STACK_COPY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	             0);
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	copying_calls = 0;
 	return 0;

@@ -48,9 +48,9 @@ static const char schema[] =
 	" INTEGER, has_lines INTEGER);"
 	/* Without function and file: it is known that nothing is known. */
 	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, start INTEGER, level INTEGER, end INTEGER, "
-        "inlined"
+	"inlined"
 	" INTEGER, function TEXT, file TEXT, line INTEGER, PRIMARY KEY (object, start, level)) WITHOUT "
-        "ROWID;";
+	"ROWID;";
 
 enum statement {
 	FIND_OBJECT,

@@ -291,10 +291,11 @@ static int print_unrecorded(const struct unrecorded *unrecorded)
 	print_unrecorded_head(unrecorded);
 	result = print_each(unrecorded->db, sql_live_unrecorded_runs, "", print_run);
 	if (!result)
-		result = print_each(unrecorded->db, sql_live_unrecorded_outside,
-		                    "\nThe process has locks that exclude others. Which of its threads took them is not "
-		                    "known.\n",
-		                    print_outside);
+		result = print_each(
+			unrecorded->db, sql_live_unrecorded_outside,
+			"\nThe process has locks that exclude others. Which of its threads took them is not "
+			"known.\n",
+			print_outside);
 	if (!result)
 		result = print_each(unrecorded->db, sql_live_unrecorded_locks,
 		                    "\nopen databases, and who has locks of them\n", print_lock);
@@ -428,7 +429,8 @@ const struct command command_dump = {
 		"those of the query's newest sample, whose age is printed. Queries that began or ended "
 		"during the reading are counted and not shown.\n\n"
 		"Of any other process, dump prints for each thread inside SQLite the statement, what the "
-		"thread waits for, and its stack. How long the statement has run is not known. If the process has "
+		"thread waits for, and its stack. How long the statement has run is not known. If the "
+		"process has "
 		"a lock that excludes others, the stacks of its other threads follow. The databases "
 		"that the process has open follow, with the locks of all processes on them. dump loads, "
 		"calls and writes nothing in the process. It stops each thread by ptrace, without a signal, "

@@ -374,8 +374,9 @@ static void add_databases(struct taking *taking)
 static const char insert_run[] = "INSERT INTO runs VALUES (:process_id, :program, :thread_id, :thread_name, "
 				 ":depth, :state, :wait_cause, "
 				 ":function, :query, :is_cut, :library_path, :stack, :stack_is_truncated)";
-static const char insert_outside[] = "INSERT INTO outside VALUES (:process_id, :program, :thread_id, :thread_name, "
-				     ":state, :wait_cause, :stack, :stack_is_truncated)";
+static const char insert_outside[] =
+	"INSERT INTO outside VALUES (:process_id, :program, :thread_id, :thread_name, "
+	":state, :wait_cause, :stack, :stack_is_truncated)";
 static const char insert_database[] = "INSERT INTO databases VALUES (:path, :is_wal)";
 static const char insert_lock[] =
 	"INSERT INTO locks VALUES (:database, :lock, :is_exclusive, :process_id, :program)";

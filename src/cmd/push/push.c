@@ -94,7 +94,8 @@ static const struct command_option options[] = {
 	HTTP_CREDENTIALS_OPTION(&credentials),
 	HTTP_AUTHORITIES_OPTION(&authorities),
 	COMMAND_OPTION("timeout", "SECONDS", OPTION_NUMBER, &timeout,
-	               "how long one request may take (default 60), without what --max-bytes-per-second makes it wait"),
+	               "how long one request may take (default 60), without what --max-bytes-per-second "
+	               "makes it wait"),
 	COMMAND_OPTION("retry-for", "SECONDS", OPTION_NUMBER, &retry_for,
 	               "how long to retry a request (default 60; with --follow without end)"),
 	COMMAND_OPTION("max-bytes-per-second", "BYTES", OPTION_NUMBER, &bytes_per_second, "send no faster"),

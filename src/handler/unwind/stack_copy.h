@@ -35,8 +35,8 @@ struct stack_copy {
 /* Begins, or begins again, with the stack of `address`. False: it cannot be read. */
 bool stack_copy_begin(struct stack_copy *copy, uintptr_t address);
 
-/* Copies the pages that these hold again, with one call of the kernel; each has a `page`. Returns how many of the
- * first ones hold what is there now. 0: stack_copy_begin() finds out why. */
+/* Copies the pages that these hold again, with one call of the kernel; each has a `page`. Returns how many of
+ * the first ones hold what is there now. 0: stack_copy_begin() finds out why. */
 #define STACK_COPIES_MAX 16
 int stack_copy_again(const struct stack_copy *copies, int count);
 
