@@ -56,7 +56,7 @@ struct thread_response {
 struct thread {
 	/* Written by the thread itself, the timers by its handler, too. */
 	struct {
-		/* Up to `waiting`: what each step of a statement touches (base/hot_path.h). */
+		/* Up to `account`: what each step of a statement touches (base/hot_path.h). */
 		uint32_t id;               /* kernel thread id */
 		volatile uint32_t nesting; /* of `queries`; 0: none runs; see nesting_set() */
 		struct fast_clock clock;
@@ -70,6 +70,7 @@ struct thread {
 		uint64_t key_ms_ns;          /* when the ms began in which it was made, CLOCK_REALTIME, */
 		uint64_t key_ms;             /* and what the keys of that ms begin with */
 		struct wait_now *waiting;    /* of this slot for ever */
+		struct thread_account account;
 		struct unwind_stack stack;
 		struct thread_timer timers[TIMER_CLOCKS];
 
@@ -96,7 +97,6 @@ struct thread {
 		struct wait_now own_wait; /* if there is no other place for it */
 		struct page_io *page_io;  /* atomic; of this slot for ever; NULL: not made yet */
 		struct thread_wait wait;
-		struct thread_account account;
 		struct outside outside;
 	};
 

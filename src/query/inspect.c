@@ -107,7 +107,7 @@ void query_hand_over(struct query_run *to, const struct query_run *from)
 	struct open_run *open = to->open;
 
 	/* A thread that inspects all runs may be at `to`, so the link to the next one must remain. */
-	memcpy(to, from, offsetof(struct query_run, version));
+	memcpy(to, from, offsetof(struct query_run, own_open));
 	to->open = open;
 	if (!open)
 		query_find_frame(to);

@@ -20,8 +20,8 @@
 #include "wire/statement_counts.h"
 
 struct query_run {
+	/* First what each row touches (base/hot_path.h). */
 	struct query_key key;
-	uint64_t start_monotonic_ns;
 	uint64_t entered_ns, entered_cpu_ns; /* the present call's beginning: CLOCK_MONOTONIC, CPU clock */
 	uint64_t left_ns;                    /* the newest call's end */
 	uint64_t execution_ns, cpu_ns;       /* of the calls that have ended */
@@ -33,27 +33,31 @@ struct query_run {
 	uint32_t session;     /* set before query_start(); part of the key. 0: none */
 	struct span_run span; /* if the thread has a trace */
 	struct row_times
-		row_times;   /* with it on, entered_ns is the newest reading, of a beginning or an end */
+		row_times; /* with it on, entered_ns is the newest reading, of a beginning or an end */
+
+	/* Up to the beginning of `counts`: what each run touches, too. */
+	uint64_t start_monotonic_ns;
 	uint64_t prepare_ns; /* of the run, before its first step */
 	uint64_t labels;     /* the number of the set that the thread had entered, 0: none */
-	uint32_t threads;    /* that worked for it, 0: one */
-	struct query_counts counts;    /* and when it began, on which thread, inside which query */
-	struct thread_account account; /* of its thread when it began, or up to 1 ms before */
-
 	/* For threads that inspect it during the run, see inspect.h. */
-	const char *text, *database; /* NULL: not known */
-	const char *query_id;        /* the user's own, NULL: none */
-	const char *library;         /* as query_end has it; stays for ever */
-	bool is_logged;              /* its text may be stored; set before query_start() */
-	uint64_t publish_after_ns;   /* it is published when it has been open so long, see inspect.h */
+	const char *text;              /* NULL: not known */
+	uint64_t mark;                 /* inspect.c: how `text` began, */
+	uint64_t mark_of;              /* 0xff in its bytes up to the end */
+	struct thread_account account; /* of its thread when it began, or up to 1 ms before */
+	uint32_t threads;              /* that worked for it, 0: one */
+	bool is_logged;                /* its text may be stored; set before query_start() */
+	const char *query_id;          /* the user's own, NULL: none */
+	struct query_counts counts;    /* and when it began, on which thread, inside which query */
 
-	/* inspect.c only. From `version` on they belong to this place in memory, whatever run is in it. */
-	uint64_t mark;    /* how `text` began, */
-	uint64_t mark_of; /* 0xff in its bytes up to the end */
-	uint64_t version; /* odd: shown */
+	uint64_t publish_after_ns; /* it is published when it has been open so long, see inspect.h */
+	const char *database;      /* NULL: not known */
+	const char *library;       /* as query_end has it; stays for ever */
+
+	/* inspect.c only. From here on they belong to this place in memory, whatever run is in it. */
+	struct open_run own_open; /* `open`, if it is in no shared memory */
 	struct query_run *next;
 	bool listed;
-	struct open_run own_open; /* `open`, if it is in no shared memory */
+	uint64_t version; /* odd: shown. Each run touches it */
 };
 
 /* Begins a run and its first call: a new key, the clocks, counts at zero. The caller sets the

@@ -44,6 +44,7 @@ enum rows_part { ROWS_PROGRAM, ROWS_INSIDE, ROWS_PARTS };
 
 struct row_times {
 	uint64_t from;      /* the number of rows from which on query_leave_row() has more to do; or these */
+	double square;      /* of the standard error; 0 when the run begins */
 	bool is_on;         /* rows may pass unmeasured */
 	bool is_measured;   /* the present row represents others; `left` is 0 */
 	bool has_program;   /* the program's part is estimated, and SQLite's is the rest */
@@ -51,7 +52,6 @@ struct row_times {
 	uint32_t left;      /* rows up to the next measured one, with the present row */
 	uint32_t left_then; /* at the newest reading */
 	uint32_t rest;      /* of the N rows of the newest measured one, those after it */
-	double square;      /* of the standard error; 0 when the run begins */
 	uint64_t random;
 	/* From here on they are set when the learning begins. */
 	uint64_t planned_at;             /* the number of rows at which N is chosen (again) */

@@ -18,22 +18,23 @@ struct opcode_locations;
 /* Counters of one run of a query, updated by its samples. Memory is never unmapped. Written with
  * relaxed atomics, because a run may have several threads. */
 struct query_counts {
+	/* Up to the beginning of `start`: what each run touches (base/hot_path.h). */
+	uint64_t labels;        /* the number of the query's own label set, 0: none */
+	uint64_t taken;         /* samples of any type, also outside its calls */
+	bool is_counted;        /* atomic: a count is not 0. Else a run that begins clears none */
+	bool has_threads;       /* several have the sums, which are atomic, and zero at first */
+	bool has_waits;         /* else the sums are of an earlier run */
 	struct run_start start; /* its `state` is atomic, with release and acquire */
 	uint64_t samples[SAMPLE_QUERY_TYPES];
 	uint64_t weights[SAMPLE_QUERY_TYPES];
 	uint64_t dropped;
 	uint64_t truncated;
 	uint64_t worker_cpu_ns; /* not the handler's: CPU time of its worker threads */
-	uint64_t labels;        /* the number of the query's own label set, 0: none */
 	/* A SQLite statement, and where its running opcode is found (handler/opcode.h); NULL: not known. */
 	const void *statement;
 	const struct opcode_locations *opcodes;
 	uint64_t worker_wait_ns; /* atomic; not the handler's: what its worker threads waited */
 	uint64_t cost_ns;        /* what its samples took */
-	uint64_t taken;          /* samples of any type, also outside its calls */
-	bool is_counted;         /* atomic: a count is not 0. Else a run that begins clears none */
-	bool has_threads;        /* several have the sums, which are atomic, and zero at first */
-	bool has_waits;          /* else the sums are of an earlier run */
 	uint64_t waits[WAIT_SUMS];
 	/* What shows whether the run is open, NULL: nothing. And the slot of the thread that worked for it
 	 * last, which alone is between its calls. Both stay from run to run. */

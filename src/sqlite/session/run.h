@@ -26,9 +26,9 @@ enum counted {
 /* The session's settings, as they were when their number was `version`. */
 struct run_settings {
 	uint32_t version;
-	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
-	uint64_t min_duration_ns;
 	bool log, log_parameters;
+	uint64_t min_duration_ns;
+	uint64_t period_ns[TIMER_CLOCKS], off_cpu_period_ns;
 };
 
 enum run_kind {
@@ -55,15 +55,16 @@ struct run {
 	bool is_traced;     /* its text names a trace of others that is sampled: each run has a row */
 	uint8_t kind;       /* enum run_kind */
 	struct query_run query;
+	/* Up to `counters`: what each run touches, after the end of `query`. */
+	int at_start[STATEMENT_COUNTERS];
+	int vm_steps; /* of them at the end of the run before */
 	struct run_settings settings;
-	const volatile int *mutex_owner; /* of a run of the trace callback: what its tag points to */
 	const volatile int *counters;    /* where SQLite has them, NULL: SQLite's function reads them */
+	const volatile int *mutex_owner; /* of a run of the trace callback: what its tag points to */
 	struct scan_counts *scans; /* at the run's beginning; of the place in the table, which keeps it */
 	struct module_counts *module_counts; /* module_counts.h; NULL: none. Kept like `scans` */
 	struct run_caller *caller;           /* run_caller.h; NULL: not read */
-	int at_start[STATEMENT_COUNTERS];
-	int vm_steps;                    /* of them at the end of the run before */
-	char *database;                  /* of an operation, NULL: that of the session */
-	char query_id[QUERY_ID_MAX + 1]; /* the user's own */
-	char label[128];                 /* "", or the text of an operation */
-};
+	char *database;                      /* of an operation, NULL: that of the session */
+	char query_id[QUERY_ID_MAX + 1];     /* the user's own */
+	char label[128];                     /* "", or the text of an operation */
+} __attribute__((aligned(64)));
