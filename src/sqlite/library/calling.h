@@ -24,6 +24,7 @@ struct orphan_walk;
 struct bytecode_due;
 struct module_record;
 struct run;
+struct wal;
 
 /* One call, as the code finds it that runs inside. */
 struct call_slot {
@@ -73,6 +74,7 @@ struct calling {
 	struct orphan_walk *walk;      /* see orphans.c */
 	struct counted_rows rows;
 	const struct host_library *library; /* of that event */
+	struct wal *wal;                    /* that the thread wrote to last; NULL: not known */
 	struct calling *next;               /* of the unused ones */
 	struct calling *older;              /* of all */
 	uint32_t checkpoint_mode;           /* of sqlite3_wal_checkpoint_v2(), plus 1; 0: no such call */

@@ -34,7 +34,7 @@ struct appended {
 };
 
 struct wal {
-	const sqlite3_file *file; /* NULL: not known */
+	const sqlite3_file *file; /* atomic; NULL: not known */
 	uint32_t page_size;       /* 0: not known */
 	uint32_t session;
 	const struct lock_file *entry;  /* it is used again for other files, with their paths */
@@ -296,7 +296,7 @@ void wal_set_file(struct lock_file *entry, const sqlite3_file *file)
 	if (!wal)
 		return;
 	lock_file_add_wal(entry, file);
-	wal->file = file;
+	__atomic_store_n(&wal->file, file, __ATOMIC_RELAXED);
 }
 
 static bool includes(int first, int count, int slot)
@@ -397,11 +397,19 @@ static struct wal *wal_of_file(const sqlite3_file *file, bool *is_database)
 int wal_write(sqlite3_file *file, const void *data, int amount, sqlite3_int64 offset,
               int (*real)(sqlite3_file *, const void *, int, sqlite3_int64))
 {
+	struct calling *calling = calling_current;
+	struct wal *wal = calling ? calling->wal : NULL;
 	bool is_database = false;
-	struct wal *wal = wal_of_file(file, &is_database);
 	uint64_t start;
 	int rc;
 
+	/* Mostly it is the same as before. It is never freed, but may be of another file now, and change
+	 * meanwhile. */
+	if (!wal || __atomic_load_n(&wal->file, __ATOMIC_RELAXED) != file) {
+		wal = wal_of_file(file, &is_database);
+		if (calling && wal && !is_database)
+			calling->wal = wal;
+	}
 	if (!wal || !(is_database ? wal->checkpoint.is_open : wal->is_writing))
 		return real(file, data, amount, offset);
 	if (!is_database) {
@@ -455,7 +463,7 @@ void wal_see_truncate(const sqlite3_file *file, sqlite3_int64 size, const struct
 
 static void forget(struct wal *wal)
 {
-	wal->file = NULL;
+	__atomic_store_n(&wal->file, NULL, __ATOMIC_RELAXED);
 	wal->used = 0;
 	wal->is_writing = wal->checkpoint.is_open = false;
 	wal->page_size = wal->newest = 0;
@@ -473,7 +481,7 @@ void wal_see_close(const sqlite3_file *file)
 	if (is_database)
 		forget(wal);
 	else
-		wal->file = NULL;
+		__atomic_store_n(&wal->file, NULL, __ATOMIC_RELAXED);
 }
 
 void wal_forget_all(void)
