@@ -27,6 +27,7 @@ struct lock_file {
 	char *path;
 	struct wal *wal;
 	struct lock_file *database; /* of an entry of a WAL, which has nothing else */
+	bool is_listed;
 	/* Relaxed atomics, as no thread waits for a change of them. */
 	uint32_t level, shared, exclusive; /* of the WAL index: bits */
 	/* Who took the first lock, and the first one to write: the newest one, and the newest one that has
@@ -47,6 +48,10 @@ LOCK_DEFINE(lock, LOCK_DATABASE_FILES);
 static const void *keys[FILES]; /* of base/pointer_slots.h */
 static struct lock_file *files; /* FILES of them; written before any key */
 static uint32_t used;
+
+/* The slots that were ever used, few of all, so that a visit of all entries is short. */
+static uint16_t list[FILES];
+static uint32_t listed;
 
 static uint32_t load(const uint32_t *of)
 {
@@ -81,6 +86,28 @@ struct lock_file *lock_file_find(const sqlite3_file *file)
 	return slot == POINTER_SLOT_NONE ? NULL : &files[slot];
 }
 
+/* Under the lock. The first entry that is listed at `*at` or later, and moves that past it; NULL: none. */
+static struct lock_file *next_entry(uint32_t *at)
+{
+	while (*at < listed) {
+		const uint16_t slot = list[(*at)++];
+
+		if (pointer_slot_is_used(keys[slot]))
+			return &files[slot];
+	}
+	return NULL;
+}
+
+static void publish(struct lock_file *added, const sqlite3_file *file)
+{
+	const uint32_t slot = (uint32_t)(added - files);
+
+	if (!added->is_listed)
+		list[listed++] = (uint16_t)slot;
+	added->is_listed = true;
+	pointer_slot_publish(keys, &used, slot, file);
+}
+
 static struct lock_file *find_room(const sqlite3_file *file)
 {
 	uint32_t slot;
@@ -113,7 +140,7 @@ struct lock_file *lock_file_add(const sqlite3_file *file, const char *path, stru
 		store(&added->shared, 0);
 		store(&added->exclusive, 0);
 		added->writes[0].committed_ns = added->writes[1].committed_ns = 0;
-		pointer_slot_publish(keys, &used, (uint32_t)(added - files), file);
+		publish(added, file);
 	}
 	if (added) {
 		added->session = session;
@@ -153,7 +180,7 @@ void lock_file_add_wal(struct lock_file *file, const sqlite3_file *wal)
 	if (!lock_file_find(wal) && (added = find_room(wal))) {
 		added->device = added->inode = 0; /* no holder of a lock */
 		added->database = file;
-		pointer_slot_publish(keys, &used, (uint32_t)(added - files), wal);
+		publish(added, wal);
 	}
 	lock_release(&lock);
 }
@@ -170,10 +197,12 @@ struct wal **lock_file_wal(struct lock_file *file)
 
 void lock_files_visit_wals(void (*visit)(struct wal *wal))
 {
+	struct lock_file *file;
+
 	lock_acquire(&lock);
-	for (uint32_t i = 0; files && i < FILES; i++)
-		if (pointer_slot_is_used(keys[i]) && !files[i].database && files[i].wal)
-			visit(files[i].wal);
+	for (uint32_t i = 0; (file = next_entry(&i));)
+		if (!file->database && file->wal)
+			visit(file->wal);
 	lock_release(&lock);
 }
 
@@ -358,21 +387,20 @@ static void describe_holder(const struct lock_file *file, const struct holder *n
 bool lock_file_find_writer(const struct lock_file *file, uint64_t since_ns, struct lock_holder *writer,
                            char text[LOCK_TEXT_MAX])
 {
+	const struct lock_file *other;
 	uint64_t first = UINT64_MAX;
 
 	lock_acquire(&lock);
-	for (uint32_t i = 0; i < 2 * FILES; i++) {
-		struct lock_file *other = &files[i / 2];
-		const struct holder *named = &other->writes[i % 2];
-		uint64_t at;
+	for (uint32_t i = 0; (other = next_entry(&i));) {
+		for (int j = 0; j < 2 && is_same_database(file, other); j++) {
+			const struct holder *named = &other->writes[j];
+			uint64_t at = __atomic_load_n(&named->committed_ns, __ATOMIC_RELAXED);
 
-		if (!pointer_slot_is_used(keys[i / 2]) || !is_same_database(file, other))
-			continue;
-		at = __atomic_load_n(&named->committed_ns, __ATOMIC_RELAXED);
-		if (at <= since_ns || at >= first)
-			continue;
-		first = at;
-		describe_holder(other, named, load(&named->transaction), writer, text);
+			if (at <= since_ns || at >= first)
+				continue;
+			first = at;
+			describe_holder(other, named, load(&named->transaction), writer, text);
+		}
 	}
 	lock_release(&lock);
 	return first != UINT64_MAX;
@@ -381,15 +409,14 @@ bool lock_file_find_writer(const struct lock_file *file, uint64_t since_ns, stru
 bool lock_file_find_holder(const struct lock_file *file, struct lock_request request,
                            struct lock_holder *holder, char text[LOCK_TEXT_MAX])
 {
+	const struct lock_file *other;
 	bool found = false;
 
 	lock_acquire(&lock);
-	for (uint32_t i = 0; !found && i < FILES; i++) {
-		struct lock_file *other = &files[i];
+	for (uint32_t i = 0; !found && (other = next_entry(&i));) {
 		const struct holder *named;
 
-		if (!pointer_slot_is_used(keys[i]) || !is_same_database(file, other) ||
-		    !stands_against(other, request))
+		if (!is_same_database(file, other) || !stands_against(other, request))
 			continue;
 		named = holder_of(other, request);
 		describe_holder(other, named, load(&other->transaction->open.number), holder, text);
@@ -402,15 +429,14 @@ bool lock_file_find_holder(const struct lock_file *file, struct lock_request req
 
 uint64_t lock_holder_since(const struct lock_holder *holder)
 {
+	const struct lock_file *file;
 	uint64_t since = 0;
 
 	lock_acquire(&lock);
-	for (uint32_t i = 0; !since && i < FILES; i++)
-		if (pointer_slot_is_used(keys[i]) && !files[i].database &&
-		    files[i].session == holder->session && holder->transaction &&
-		    __atomic_load_n(&files[i].transaction->open.number, __ATOMIC_RELAXED) ==
-		            holder->transaction)
-			since = __atomic_load_n(&files[i].transaction->state->start_ns, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; !since && (file = next_entry(&i));)
+		if (!file->database && file->session == holder->session && holder->transaction &&
+		    __atomic_load_n(&file->transaction->open.number, __ATOMIC_RELAXED) == holder->transaction)
+			since = __atomic_load_n(&file->transaction->state->start_ns, __ATOMIC_RELAXED);
 	lock_release(&lock);
 	return since;
 }
