@@ -402,6 +402,17 @@ class Plans(unittest.TestCase):
                                  self.described(name))
                 self.assertEqual("in expressions: " in rows[node], "in expressions: " in columns)
 
+    def test_count_of_all_rows(self):
+        """SQLite counts them in one opcode, before the opcode that names the scan."""
+        self.db.execute("CREATE TABLE many(a)")
+        self.db.execute("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 300000) INSERT INTO many SELECT x FROM r")
+        for number in range(200):
+            self.run_as(f"count {number}", "SELECT count(*) FROM many")
+            sampled = {row[2]: row[3] for row in self.times(f"count {number}") if row[6]}
+            if "SCAN many" in sampled:
+                break
+        self.assertGreaterEqual(sampled["SCAN many"], 0.5 * sum(sampled.values()), sampled)
+
     def test_compared_in_a_trigger(self):
         """A trigger compares a column with a value of the row that fires it."""
         self.db.execute("CREATE TRIGGER it AFTER INSERT ON w BEGIN INSERT INTO log SELECT k FROM u WHERE v > new.x AND burn(k); END")

@@ -69,6 +69,18 @@ static bool read_opcodes(struct plan *plan, const struct opcode_library *library
 		    (size_t)regions[i] + 1 < plan->nodes.count && node[1].parent == node->id)
 			regions[i]++;
 	}
+	/* The Explain of a count of all rows follows its code. */
+	for (size_t i = 0; i < plan->opcodes.count; i++) {
+		size_t next = i;
+
+		if (strcmp(plan->opcodes.items[i].name, "Count") != 0)
+			continue;
+		while (next < plan->opcodes.count && regions[next] == regions[i])
+			next++;
+		if (next < plan->opcodes.count &&
+		    !strncmp(plan->nodes.items[regions[next]].detail, "SCAN ", strlen("SCAN ")))
+			regions[i] = regions[next];
+	}
 	for (size_t i = 0; i < plan->opcodes.count; i++) {
 		struct plan_opcode *opcode = &plan->opcodes.items[i];
 
