@@ -7,8 +7,9 @@
  *   comments, white space, a `;` at the end            → nothing
  *   letters of words                                   → lower case (SQLite takes
  *     keywords and names in any case); quoted names stay as they are
- *   the name of a savepoint                            → the placeholder of a literal,
- *     because ORMs number their savepoints
+ *   the name of a savepoint, and that of a table or    → the placeholder of a literal,
+ *     index in PRAGMA table_info() and the like            because ORMs number their savepoints
+ *                                                          and ask for each table
  */
 #include "query/normalize.h"
 
@@ -76,19 +77,34 @@ static void add_token(struct shape *shape, const struct sql_token *token)
 	add_byte(shape, 0); /* the end of a token: `a b` is not `ab` */
 }
 
-/* SAVEPOINT name; RELEASE [SAVEPOINT] name; ROLLBACK [TRANSACTION] TO [SAVEPOINT] name */
-static bool begins_savepoint(const struct sql_token *token)
-{
-	static const char *const words[] = { "SAVEPOINT", "RELEASE", "ROLLBACK", NULL };
+/* Which names of a statement are values.
+ *   SAVEPOINT name; RELEASE [SAVEPOINT] name; ROLLBACK [TRANSACTION] TO [SAVEPOINT] name
+ *   PRAGMA [schema.]table_info(name) */
+enum names { NAMES_MATTER, NAMES_OF_SAVEPOINTS, NAMES_OF_PRAGMA, NAMES_OF_ARGUMENTS };
 
-	return sql_token_is_one_of(token, words);
+static enum names names_after_first(const struct sql_token *token)
+{
+	static const char *const savepoint[] = { "SAVEPOINT", "RELEASE", "ROLLBACK", NULL };
+	static const char *const pragma[] = { "PRAGMA", NULL };
+
+	if (sql_token_is_one_of(token, savepoint))
+		return NAMES_OF_SAVEPOINTS;
+	return sql_token_is_one_of(token, pragma) ? NAMES_OF_PRAGMA : NAMES_MATTER;
 }
 
-static bool is_savepoint_name(const struct sql_token *token)
+/* `*names` for the tokens after this one, which is not the first. */
+static bool is_value(const struct sql_token *token, enum names *names)
 {
 	static const char *const words[] = { "SAVEPOINT", "TRANSACTION", "TO", NULL };
+	static const char *const asks[] = { "table_info",  "table_xinfo",      "index_list", "index_info",
+		                            "index_xinfo", "foreign_key_list", NULL };
 
-	return sql_token_is_name(token) && !sql_token_is_one_of(token, words);
+	if (*names == NAMES_OF_PRAGMA && sql_token_is_one_of(token, asks))
+		*names = NAMES_OF_ARGUMENTS;
+	else if (sql_token_is_name(token))
+		return *names == NAMES_OF_ARGUMENTS ||
+		       (*names == NAMES_OF_SAVEPOINTS && !sql_token_is_one_of(token, words));
+	return false;
 }
 
 uint64_t normalize_hash(const char *sql, size_t size)
@@ -96,14 +112,15 @@ uint64_t normalize_hash(const char *sql, size_t size)
 	struct shape shape = { .hash = FNV_OFFSET };
 	const char *end = sql + size;
 	struct sql_token token;
-	bool is_first = true, is_savepoint = false;
+	enum names names = NAMES_MATTER;
+	bool is_first = true;
 
 	for (; (token = sql_token_next(sql, end)).size; sql = token.at + token.size) {
 		if (token.kind == SQL_COMMENT)
 			continue;
 		if (is_first)
-			is_savepoint = begins_savepoint(&token);
-		else if (is_savepoint && is_savepoint_name(&token))
+			names = names_after_first(&token);
+		else if (names != NAMES_MATTER && is_value(&token, &names))
 			token.kind = SQL_LITERAL;
 		is_first = false;
 		add_token(&shape, &token);

@@ -55,6 +55,13 @@ static const struct {
 	{ "SAVEPOINT a", "RELEASE a", false },
 	{ "/*b*/ SAVEPOINT a", "SAVEPOINT b", true },
 	{ "SELECT release FROM a", "SELECT release FROM b", false },
+	{ "PRAGMA table_info(users)", "pragma table_info(\"orders\");", true },
+	{ "PRAGMA main.index_list('a')", "PRAGMA main.index_list(b)", true },
+	{ "PRAGMA main.index_list(a)", "PRAGMA index_list(a)", false },
+	{ "PRAGMA table_info(a)", "PRAGMA index_list(a)", false },
+	{ "PRAGMA journal_mode(WAL)", "PRAGMA journal_mode(DELETE)", false },
+	{ "PRAGMA journal_mode = WAL", "PRAGMA journal_mode = MEMORY", false },
+	{ "SELECT table_info(a) FROM t", "SELECT table_info(b) FROM t", false },
 	{ "INSERT INTO \xc3\xa4 VALUES (1,'x',NULL)", "INSERT INTO \xc3\xa4 VALUES (2,'',NULL)", true },
 };
 
