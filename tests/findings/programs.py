@@ -139,6 +139,21 @@ STARS = ORDERS + "CREATE TABLE stars(name TEXT PRIMARY KEY); INSERT INTO stars "
 scan("join_or", "SELECT c.id FROM customers AS c JOIN stars AS s ON (c.name = s.name OR c.city = s.name)", nothing, STARS, "join_order")
 
 
+# fine_range_join and fine_count_of_few are the same without the fault, fine_count_all is quick.
+scan("cross_join", "SELECT count(*), max(c.name) FROM customers AS c, orders AS o WHERE c.id < 300 AND o.id > 59000 AND o.total > ?", lambda i: (i,),
+     finding="cross_join", also="unindexed_scan")
+scan("count_all", "SELECT count(*) FROM lines", nothing, "CREATE TABLE lines(id INTEGER PRIMARY KEY, line TEXT); INSERT INTO lines " + ROWS % 60000
+     + "SELECT i, hex(zeroblob(200)) FROM n;", "count_all", also="small_cache")
+scan("json_rows", "SELECT DISTINCT n.id FROM notes AS n, json_each(n.tags) AS j WHERE j.value = ?", lambda i: ("v%d" % i,),
+     "CREATE TABLE notes(id INTEGER PRIMARY KEY, tags TEXT); INSERT INTO notes " + ROWS % 10000 + "SELECT i, json_array('t' || (i % 50), 'v' || i) FROM n;", "json_rows")
+POSTS = ("CREATE TABLE posts(id INTEGER PRIMARY KEY); CREATE TABLE comments(id INTEGER PRIMARY KEY, post INT); CREATE TABLE votes(id INTEGER PRIMARY KEY, post INT);"
+         "INSERT INTO posts " + ROWS % 100 + "SELECT i FROM n; INSERT INTO comments " + ROWS % 6000 + "SELECT i, i % 100 + 1 FROM n;"
+         "INSERT INTO votes " + ROWS % 6000 + "SELECT i, i % 100 + 1 FROM n; CREATE INDEX by_post ON comments(post); CREATE INDEX of_post ON votes(post); ANALYZE;")
+scan("distinct_counts", "SELECT p.id, count(DISTINCT c.id), count(DISTINCT v.id) FROM posts AS p LEFT JOIN comments AS c ON c.post = p.id LEFT JOIN votes AS v ON v.post = p.id "
+     "GROUP BY p.id", nothing, POSTS, "distinct_counts")
+scan("distinct_of_a_join", "SELECT DISTINCT p.* FROM posts AS p JOIN comments AS c ON c.post = p.id JOIN votes AS v ON v.post = p.id WHERE c.id > 5 AND v.id > 5", nothing,
+     POSTS.replace("posts(id INTEGER PRIMARY KEY)", "posts(id INT)"), "sort", also="automatic_index cross_join", cure="EXISTS")
+
 # fine_union_all, fine_list and fine_list_of_few are the same without the fault.
 PATHS = ("CREATE TABLE files(id INTEGER PRIMARY KEY, path TEXT); CREATE TABLE seen(id INTEGER PRIMARY KEY, path TEXT); INSERT INTO files " + ROWS % 20000
          + "SELECT i, '/srv/media/' || i FROM n; INSERT INTO seen " + ROWS % 20000 + "SELECT i, '/srv/media/' || (i * 2) FROM n;")
@@ -584,6 +599,18 @@ def checkpoint_waits(path, timed):
     thread.join()
 
 
+HOLDS = "import sqlite3, time; db = sqlite3.connect(%r); db.execute('BEGIN EXCLUSIVE'); print(1, flush=True); time.sleep(0.5); db.rollback()"
+
+
+@program(ORDERS, "unrecorded_holder", "UPDATE customers")
+def holder_that_is_not_recorded(path, timed):
+    db = connect(path, timeout=60)
+    # Another program, which has not inherited the recorder.
+    with subprocess.Popen([sys.executable, "-c", HOLDS % path], stdout=subprocess.PIPE, env={}) as holder:
+        holder.stdout.readline()
+        timed(lambda: db.execute("UPDATE customers SET city = 'x' WHERE id = 1"))
+
+
 def writers(path, timed, timeout):
     begin = threading.Barrier(4)
 
@@ -641,6 +668,38 @@ def reconnecting_with_pragmas(path, timed):
         db.close()
     for _ in for_a_while(0.6):
         timed(run)
+
+
+@program(SCHEMA, "schema_reading", "")
+def asks_for_the_schema(path, timed):
+    """As an ORM that reflects its tables for each request."""
+    db = connect(path, cached_statements=5)
+
+    def reflect():
+        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            db.execute('PRAGMA table_info("%s")' % name).fetchall()
+            db.execute('PRAGMA index_list("%s")' % name).fetchall()
+    for _ in for_a_while():
+        timed(reflect)
+        db.execute("SELECT name FROM customers WHERE id = 5").fetchone()
+
+
+@program("CREATE TABLE unused(x);", "commit_sync", "CREATE", cure="BEGIN and COMMIT around")
+def migrations(path, timed):
+    """Each statement has another text, and is a transaction of its own."""
+    db = connect(path)
+    for i in range(60):
+        timed(lambda i=i: db.execute("CREATE TABLE t%d(id INTEGER PRIMARY KEY, a TEXT)" % i))
+        timed(lambda i=i: db.execute("CREATE INDEX i%d ON t%d(a)" % (i, i)))
+
+
+@program("CREATE TABLE unused(x);")
+def fine_migrations(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in range(60):
+        db.execute("CREATE TABLE t%d(id INTEGER PRIMARY KEY, a TEXT)" % i)
+    db.execute("COMMIT")
 
 
 TEMPORARY = "CREATE TEMP TABLE wanted(id INT)"
@@ -771,6 +830,8 @@ fine("fine_integrity_check", "PRAGMA integrity_check", nothing)
 fine("fine_aggregate_of_half", "SELECT sum(total) FROM orders WHERE created > 1800000", nothing)
 
 
+fine("fine_range_join", "SELECT count(*) FROM customers AS c JOIN orders AS o ON o.id BETWEEN c.id * 10 AND c.id * 10 + 9", nothing)
+fine("fine_count_of_few", "SELECT p.id, count(DISTINCT c.id) FROM posts AS p LEFT JOIN comments AS c ON c.post = p.id GROUP BY p.id", nothing, POSTS)
 fine("fine_union_all", "SELECT count(*) FROM (SELECT path FROM files UNION ALL SELECT path FROM seen)", nothing, PATHS)
 fine("fine_list", NOT_SEEN, nothing, PATHS + "CREATE INDEX by_path ON seen(path);")
 fine("fine_list_of_few", NOT_SEEN, nothing, PATHS + "DELETE FROM seen WHERE id > 100;")
