@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Transactions that other statements waited for, and that were inside SQLite for at least half of their time.
 SELECT hash, sum(wait_ns) AS saved, NULL AS error, duration(sum(wait_ns)) AS waited, count(*) || iif(count(*) = 1, ' wait', ' waits') AS waits,
-       duration(max(duration_ns)) AS longest, duration(max(duration_ns - idle_ns)) AS busy, max(lock) AS lock,
+       duration(max(duration_ns)) AS longest, duration(max(duration_ns - idle_ns)) AS busy, substr(max(printf('%020d', duration_ns) || oneLine(began)), 21) AS began, max(lock) AS lock,
        iif(sum(refused), printf(', %,d of them in vain', sum(refused)), '') AS failed,
        CASE WHEN query LIKE 'PRAGMA%wal\_checkpoint%' ESCAPE '\' THEN 'PRAGMA wal_checkpoint(PASSIVE), which waits for nobody; or first end the transactions that read'
             WHEN query LIKE 'VACUUM%' THEN 'VACUUM while no other connection works: it locks the whole database, in any journal mode; PRAGMA auto_vacuum = INCREMENTAL frees pages in small steps'

@@ -125,7 +125,8 @@ WHERE (detail LIKE 'SCAN %' OR detail NOT LIKE '% USING %') AND f.fullscan_steps
 
 -- The waits for locks, with the transaction that held the lock and the statement that began it: all waits for the same
 -- process, and the hundred longest waits for another recorded process, whose transaction is found by its time. Empty if the
--- waits are less than 1 % of the time. by_checkpoint: a PRAGMA wal_checkpoint waited.
+-- waits are less than 1 % of the time. by_checkpoint: a PRAGMA wal_checkpoint waited. began:
+-- the statement that began the transaction, and the line that ran it, because runs of the same hash may wait for it.
 DROP TABLE IF EXISTS temp.finding_lock_waits;
 CREATE TEMP TABLE finding_lock_waits AS
 WITH waits AS MATERIALIZED (
@@ -144,10 +145,12 @@ held AS MATERIALIZED (
 	WHERE f.holder IS NOT NULL),
 texts AS MATERIALIZED (
 	SELECT query, max(normalized_query_hash) AS hash FROM statements WHERE query IN (SELECT first_query FROM held CROSS JOIN transactions AS t ON t.id = holder) GROUP BY 1)
-SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns, v.query LIKE 'PRAGMA%wal\_checkpoint%' ESCAPE '\' AS by_checkpoint
+SELECT x.hash AS hash, wait_ns, o.name AS lock, refused = 1 AS refused, duration_ns, idle_ns, v.query LIKE 'PRAGMA%wal\_checkpoint%' ESCAPE '\' AS by_checkpoint,
+       iif(length(t.first_query) > 60, substr(t.first_query, 1, 57) || '...', t.first_query) || coalesce(' at ' || nullif(fileName(b.caller), ''), '') AS began
 FROM held AS h CROSS JOIN transactions AS t ON t.id = h.holder
 LEFT JOIN wait_objects AS o ON o.object = h.lock LEFT JOIN texts AS x ON x.query = t.first_query
-LEFT JOIN queries AS q ON q.id = h.query LEFT JOIN statements AS v ON v.id = q.statement;
+LEFT JOIN queries AS q ON q.id = h.query LEFT JOIN statements AS v ON v.id = q.statement
+LEFT JOIN queries AS e ON e.id = t.first LEFT JOIN call_stacks AS b ON b.id = e.call_stack;
 
 -- Views and subqueries that take at least 30 % of a statement's time. The statement compares their rows in its own WHERE
 -- clause, and returns few rows for many scanned ones.
