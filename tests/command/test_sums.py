@@ -626,6 +626,23 @@ class Sums(Tool):
         self.db.commit()
         self.assertNotIn("SQLite took", self.output("findings", self.trace))
 
+    def test_garbage_between_rows(self):
+        """The finding names the garbage collector of the program's language, if it takes 5 % of the time or more."""
+        self.insert_statement(1, "SELECT a FROM t")
+        self.insert("series", id=4, thread=1, trace_type="ProgramCPU", period_ns=MS)
+        self.insert_stack(2, ("gc_collect_main", "python3.11", "", 0), ("main", "python3.11", "", 0))
+        self.insert_stack(3, ("main", "python3.11", "", 0))
+        run = self.insert_run(1, 10, query_duration_ns=1000 * MS, result_rows=100)
+        for stack, count in (2, 30), (3, 70):
+            for _ in range(count):
+                self.time += 1
+                self.insert("samples", timestamp_ns=self.time, series=4, query=run, stack=stack, weight=1)
+        finding, = self.rows("findings", self.trace)
+        self.assertEqual((finding["finding"], finding["evidence"]), ("slow_consumer", "990 ms between 100 rows, 9.9 ms for each, 30 % of it collects garbage; 10 ms inside SQLite"))
+        self.db.execute("UPDATE samples SET stack = 3 WHERE rowid > (SELECT min(rowid) + 3 FROM samples)")
+        finding, = self.rows("findings", self.trace)
+        self.assertNotIn("garbage", finding["evidence"])
+
     def test_connections_by_number(self):
         """If few runs are logged, the numbers of their connections show how many the process has opened. Each connection has to
         prepare its statements."""
