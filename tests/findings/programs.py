@@ -30,7 +30,7 @@ BY_CUSTOMER = "CREATE INDEX orders_by_customer ON orders(customer_id);"
 
 def program(setup, finding=None, text=None, also=None, cure=None):
     """finding, text: the expected finding, and a part of its statement. also: other findings that are true, too. cure: a part
-    of the expected cure."""
+    of the expected cure or evidence."""
     def add(run):
         PROGRAMS[run.__name__] = Program(run.__name__, setup, finding, text, run, also, cure)
         return run
@@ -139,6 +139,8 @@ STARS = ORDERS + "CREATE TABLE stars(name TEXT PRIMARY KEY); INSERT INTO stars "
 scan("join_or", "SELECT c.id FROM customers AS c JOIN stars AS s ON (c.name = s.name OR c.city = s.name)", nothing, STARS, "join_order")
 
 
+scan("fts_rank", "SELECT rowid FROM words WHERE words MATCH 'common' ORDER BY rank LIMIT 10", nothing,
+     "CREATE VIRTUAL TABLE words USING fts5(t); INSERT INTO words " + ROWS % 20000 + "SELECT 'common w' || (i % 100) FROM n;", "fts_rank")
 # fine_range_join and fine_count_of_few are the same without the fault, fine_count_all is quick.
 scan("cross_join", "SELECT count(*), max(c.name) FROM customers AS c, orders AS o WHERE c.id < 300 AND o.id > 59000 AND o.total > ?", lambda i: (i,),
      finding="cross_join", also="unindexed_scan")
@@ -599,6 +601,28 @@ def checkpoint_waits(path, timed):
     thread.join()
 
 
+@program(ORDERS, "idle_writer", "UPDATE customers", cure="began with: UPDATE customers SET city = 'x' WHERE id = 1")
+def idle_writer_of_the_same_statement(path, timed):
+    """The statement that waits and the one that began the transaction differ only in a literal."""
+    held = threading.Event()
+
+    def hold():
+        db = connect(path)
+        db.execute("BEGIN")
+        db.execute("UPDATE customers SET city = 'x' WHERE id = 1")
+        held.set()
+        time.sleep(0.3)
+        db.execute("ROLLBACK")
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    db = connect(path, timeout=60)
+    db.execute("BEGIN")
+    timed(lambda: db.execute("UPDATE customers SET city = 'x' WHERE id = 2"))
+    db.execute("ROLLBACK")
+    thread.join()
+
+
 HOLDS = "import sqlite3, time; db = sqlite3.connect(%r); db.execute('BEGIN EXCLUSIVE'); print(1, flush=True); time.sleep(0.5); db.rollback()"
 
 
@@ -668,6 +692,22 @@ def reconnecting_with_pragmas(path, timed):
         db.close()
     for _ in for_a_while(0.6):
         timed(run)
+
+
+@program(ORDERS, "read_locks", "SELECT city")
+def reads_outside_a_transaction(path, timed):
+    db = connect(path)
+    for i in for_a_while(0.5):
+        timed(lambda i=i: db.execute("SELECT city FROM customers WHERE id = ?", (i % 6000,)).fetchone())
+
+
+@program(ORDERS)
+def fine_reads_in_a_transaction(path, timed):
+    db = connect(path)
+    db.execute("BEGIN")
+    for i in for_a_while(0.5):
+        timed(lambda i=i: db.execute("SELECT city FROM customers WHERE id = ?", (i % 6000,)).fetchone())
+    db.execute("COMMIT")
 
 
 @program(SCHEMA, "schema_reading", "")

@@ -50,7 +50,7 @@ class Findings(Recording):
         database = os.path.join(self.databases, program.name + ".db")
         trace = os.path.join(self.folder, program.name + ".trace")
         self.make(database, program.setup)
-        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", trace, *([] if program.finding in ("checkpoint", "repeated_reads", "cache_spill") or program.name.startswith("fine_load") else ["--no-symbols"]), "--cpu", "1ms", "--setting",
+        done = subprocess.run([QUERYPROF, "record", "--quiet", "-o", trace, *([] if program.finding in ("checkpoint", "repeated_reads", "cache_spill", "read_locks") or program.name.startswith(("fine_load", "fine_reads")) else ["--no-symbols"]), "--cpu", "1ms", "--setting",
                                "query_profiler_max_overhead_percent=0", *options, "--", PYTHON,
                                source.__file__, program.name, database], capture_output=True, text=True,
                               timeout=300, check=False)
@@ -103,7 +103,7 @@ class Findings(Recording):
             for one in found:
                 if one["finding"] == program.finding and program.text in one["query"]:
                     is_found = True
-                    if not self.uses(program, one["query"], one["cure"]) or (program.cure or "") not in one["cure"]:
+                    if not self.uses(program, one["query"], one["cure"]) or (program.cure or "") not in one["cure"] + one["evidence"]:
                         useless.append((program.name, one["cure"]))
                     if (one["saved_ms"] or 0) > MOST * took:
                         wrong.append((program.name, one["saved_ms"], took))
