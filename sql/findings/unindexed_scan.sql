@@ -12,6 +12,9 @@ scans AS (
 	FROM marked)
 SELECT hash, saved, error, shown AS "table", columns, printf('%,d', visited) AS visited, printf('%,d', returned) AS returned, duration(ns) AS took,
        CASE WHEN name = '' THEN 'an index on ' || "table" || '(' || columns || ')'
+            WHEN query LIKE '%) IN (VALUES %'
+            THEN printf('CREATE INDEX "%w" ON "%w"("%s"); some versions of SQLite search no index for (a, b) IN (VALUES ...): WITH v AS (VALUES ...) SELECT ... FROM v JOIN, with a = column1 AND b = column2, searches it',
+                        name || '_' || replace(columns, ', ', '_'), name, replace(columns, ', ', '", "'))
             WHEN has_or THEN coalesce('if OR joins conditions on these columns, an index on each of them: ' || for_or || ' An OR with a test of a parameter can use none',
                                       'write the condition without OR or a NULL test on a parameter: each of these columns has an index')
             ELSE printf('CREATE INDEX "%w" ON "%w"("%s");', name || '_' || replace(columns, ', ', '_'), name, replace(columns, ', ', '", "')) END AS cure

@@ -388,6 +388,10 @@ class Plans(unittest.TestCase):
                 ("SELECT count(*) FROM t AS z WHERE burn(z.a) AND length(c) > 3", "SCAN z", "in expressions: a, c"),
                 ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND ? < f", "SCAN o", "f; in expressions: d"),
                 ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND CAST(e AS INTEGER) = 5", "SCAN o", "in expressions: d, e"),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND coalesce(e, 0) > 1 AND ifnull(f, d) > 0", "SCAN o", "in expressions: d, e, f"),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND CASE WHEN e > 5 THEN d ELSE f END > 0", "SCAN o", "in expressions: d, e, f"),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND (e IS NULL OR e > 5)", "SCAN o", "e; in expressions: d"),
+                ("SELECT count(*) FROM other.t AS o WHERE burn(d) AND (e > 5 AND f > '1' OR f > '2')", "SCAN o", "e, f; in expressions: d"),
                 # The alias is also the name of another table.
                 ("SELECT count(*) FROM u AS t WHERE burn(v) AND v > '1'", "SCAN t", "v"),
                 ("SELECT count(*) FROM seen WHERE burn(w)", "SCAN u", "in expressions: v"),

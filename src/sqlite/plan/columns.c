@@ -137,6 +137,46 @@ static bool is_unequal(const struct plan *plan, const struct plan_opcode *opcode
 	       !strcmp(plan->opcodes.items[to].name, "Next");
 }
 
+/* Whether a comparison chooses a value, as in CASE and iif(), not a row: if it fails, the code continues
+ * after the Goto that ends the other value. */
+static bool is_of_case(const struct plan *plan, size_t at)
+{
+	const size_t to = (size_t)plan->opcodes.items[at].to;
+
+	return to > at + 1 && to < plan->opcodes.count && !strcmp(plan->opcodes.items[to - 1].name, "Goto");
+}
+
+/* Whether a test for NULL precedes another value for the same register, as in coalesce(). */
+static bool is_of_coalesce(const struct plan *plan, size_t at)
+{
+	const int32_t number = plan->opcodes.items[at].bytes.p1;
+
+	for (size_t i = at + 1; i < (size_t)plan->opcodes.items[at].to && i < plan->opcodes.count; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+		const enum work work = work_of(opcode->name);
+
+		if ((work == SETS || work == COPIES || work == READS_ROWID)
+		            ? opcode->bytes.p2 == number
+		            : opcode->bytes.p3 == number &&
+		                      (work == READS || work == CALLS || work == COMPUTES))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the value read at `at` is the last of coalesce() or the ELSE of CASE: the code that has another
+ * value for the register continues after it. */
+static bool is_alternative(const struct plan *plan, size_t at)
+{
+	for (size_t i = at > NEAR ? at - NEAR : 0; i < at; i++) {
+		const struct plan_opcode *opcode = &plan->opcodes.items[i];
+
+		if ((size_t)opcode->to == at + 1 && text_has_word("NotNull Goto", opcode->name))
+			return true;
+	}
+	return false;
+}
+
 /* How the value that the opcode at `at` reads is compared, and the opcode that compares it; NULL: a test. */
 static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t to,
                                      const struct plan_opcode **by)
@@ -145,7 +185,7 @@ static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t
 	enum comparison found = NOT_COMPARED;
 
 	*by = NULL;
-	set(&values, to, COMPARED_ITSELF);
+	set(&values, to, is_alternative(plan, at) ? COMPARED_INSIDE : COMPARED_ITSELF);
 	for (size_t i = at + 1; i < plan->opcodes.count && i < at + NEAR && values.count; i++) {
 		const struct opcode_bytes *bytes = &plan->opcodes.items[i].bytes;
 
@@ -155,11 +195,17 @@ static enum comparison comparison_of(const struct plan *plan, size_t at, int32_t
 			if (is_unequal(plan, &plan->opcodes.items[i]))
 				return NOT_COMPARED;
 			found = either(holds(&values, bytes->p1, 1), holds(&values, bytes->p3, 1));
+			if (is_of_case(plan, i))
+				found = inside(found);
 			if (found == COMPARED_ITSELF)
 				*by = &plan->opcodes.items[i];
 			break;
 		case TESTS: found = inside(holds(&values, bytes->p1, 1)); break;
-		case TESTS_NULL: found = holds(&values, bytes->p1, 1); break;
+		case TESTS_NULL:
+			found = holds(&values, bytes->p1, 1);
+			if (is_of_coalesce(plan, i))
+				found = inside(found);
+			break;
 		case LOOKS_UP: found = holds(&values, bytes->p3, ARGUMENTS); break;
 		case READS: set(&values, bytes->p3, NOT_COMPARED); break;
 		case READS_ROWID:
