@@ -15,6 +15,8 @@ SELECT hash, saved, error, shown AS "table", columns, printf('%,d', visited) AS 
             WHEN query LIKE '%) IN (VALUES %'
             THEN printf('CREATE INDEX "%w" ON "%w"("%s"); some versions of SQLite search no index for (a, b) IN (VALUES ...): WITH v AS (VALUES ...) SELECT ... FROM v JOIN, with a = column1 AND b = column2, searches it',
                         name || '_' || replace(columns, ', ', '_'), name, replace(columns, ', ', '", "'))
+            WHEN has_or AND (query GLOB '*([?] IS NULL OR *' OR query GLOB '*([?][0-9]* IS NULL OR *' OR query GLOB '*([:@$]* IS NULL OR *')
+            THEN 'write only the conditions of the values that are given: an OR with a test of a parameter uses no index. Then an index on those of ' || columns || ' that choose few rows'
             WHEN has_or THEN coalesce('if OR joins conditions on these columns, an index on each of them: ' || for_or || ' An OR with a test of a parameter can use none',
                                       'write the condition without OR or a NULL test on a parameter: each of these columns has an index')
             ELSE printf('CREATE INDEX "%w" ON "%w"("%s");', name || '_' || replace(columns, ', ', '_'), name, replace(columns, ', ', '", "')) END AS cure

@@ -77,6 +77,7 @@ scan("scan_join", "SELECT c.name, o.total FROM customers AS c CROSS JOIN orders 
 scan("scan_view", "SELECT * FROM open_orders WHERE customer_id = ?",
      setup=ORDERS + "CREATE VIEW open_orders AS SELECT * FROM orders WHERE status = 'open';")
 scan("scan_in_subquery", "SELECT name FROM customers WHERE id IN (SELECT customer_id FROM orders WHERE status = 'open' AND created = ?)")
+scan("scan_or_of_parameters", "SELECT id FROM orders WHERE (?1 IS NULL OR customer_id = ?1) AND (?2 IS NULL OR total = ?2)", lambda i: (i, None), cure="of the values that are given")
 scan("scan_wrong_index", "SELECT id FROM orders WHERE status = 'open' AND customer_id = ?",
      setup=ORDERS + "CREATE INDEX by_total ON orders(total);")
 
