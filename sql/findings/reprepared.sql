@@ -13,7 +13,8 @@ SELECT (SELECT hash FROM victims ORDER BY again DESC, wall DESC LIMIT 1) AS hash
        coalesce('the program ran ' || printf('%,d statements that can change the schema: ', (SELECT sum(calls) FROM changes))
                 || (SELECT group_concat(text, ', ') FROM (SELECT printf('%,d × ', calls) || iif(length(query) > 60, substr(query, 1, 57) || '...', query) AS text FROM changes LIMIT 2)),
                 'the schema changed, or a value was bound on which the plan depends; which of them is not known') AS why,
-       iif(EXISTS (SELECT 1 FROM changes WHERE query LIKE 'CREATE TEMP%'),
-           'create the temporary table once for each connection, and empty it with DELETE; or pass the values as WHERE id IN (SELECT value FROM json_each(?))',
-           'change the schema before the program prepares its statements; attach a database once for each connection') AS cure
+       CASE WHEN EXISTS (SELECT 1 FROM changes WHERE query LIKE 'CREATE TEMP%')
+            THEN 'create the temporary table once for each connection, and empty it with DELETE; or pass the values as WHERE id IN (SELECT value FROM json_each(?))'
+            WHEN EXISTS (SELECT 1 FROM changes) THEN 'change the schema before the program prepares its statements; attach a database once for each connection'
+            ELSE 'if another program changes the schema, let it do that once; if LIKE ? or GLOB ? is bound to ever new patterns, nothing but another operator avoids it' END AS cure
 FROM victims HAVING sum(again) >= 100 AND sum(wall) >= 0.05 * (SELECT sum(wall) FROM temp.finding_statements);
