@@ -124,7 +124,8 @@ SELECT what, value FROM (
 	FROM state WHERE removals > 0
 	UNION ALL
 	SELECT 15, 'lost', printf('%,d %s, of all: ', sum(samples),
-	                  iif(sum(samples) = 1, 'sample, row or span', 'samples, rows or spans')) || reason
+	                  CASE WHEN reason LIKE 'runs were not counted: %' THEN iif(sum(samples) = 1, 'run', 'runs')
+	                       WHEN sum(samples) = 1 THEN 'sample, row or span' ELSE 'samples, rows or spans' END) || reason
 	FROM losses GROUP BY reason HAVING sum(samples) > 0
 	UNION ALL
 	SELECT 16, 'missing', printf('samples, of all; refused %,d time%s: ', sum(refusals), iif(sum(refusals) = 1, '', 's')) || reason

@@ -79,6 +79,17 @@ class Descriptors(Recording):
                 self.assertEqual(said in done.stderr, times > 0, self.seen)
                 self.assertEqual("missing" in done.stderr, times > 0, self.seen)
 
+    def test_limit_of_the_command(self):
+        """Its runs are stored, or the command says that it has lost them."""
+        for limit in range(8, 20):
+            with self.subTest(limit=limit):
+                self.trace = os.path.join(tempfile.mkdtemp(dir=self.folder), "app.trace")
+                done = self.record(PYTHON, "-c", STAGES, "0", "never", "", "0", options=EVERY,
+                                   around=("bash", "-c", 'ulimit -n %d; exec "$@"' % limit, "bash"))
+                if done.stdout == "end\n" and self.lines(done) != LINES:
+                    self.assertRegex(done.stderr, "samples missing, refused|lost: |are missing in")
+                    self.assertNotIn("nothing was recorded", done.stderr)
+
     def test_limit_at_the_first_query(self):
         """By then nothing can be opened, so it is not known whether a query ran."""
         done = self.record(PYTHON, "-c", STAGES, "0", "first", "limit", "0", options=EVERY)

@@ -38,6 +38,8 @@ static struct {
 	bool has_thread;
 	pthread_mutex_t lock; /* of `arrived` */
 	VECTOR(struct guest) arrived;
+	unsigned lost; /* atomic */
+	bool is_short; /* of descriptors, when connections were accepted last */
 } listener = { .end = -1, .arrivals = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 enum { POLLED_END = HANDOVER_SOCKETS, POLLED_CONNECTIONS };
@@ -130,18 +132,27 @@ void guest_close(struct guest *guest)
 
 static void accept_connections(void)
 {
+	listener.is_short = false;
 	for (int i = 0; i < HANDOVER_SOCKETS; i++) {
 		int from = listener.listening[i], connection;
 
 		while ((connection = accept4(from, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
 			if (!vector_push(&listener.connections, connection))
 				close(connection);
-		if (errno == EMFILE || errno == ENFILE)
+		if (errno == EMFILE || errno == ENFILE) {
+			listener.is_short = true;
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		}
 	}
 }
 
-/* The number of descriptors, which now belong to the guest; -1: something else arrived, or nothing. */
+static void lose_guest(void)
+{
+	__atomic_fetch_add(&listener.lost, 1, __ATOMIC_RELAXED);
+}
+
+/* The number of descriptors, which now belong to the guest; -1: something else arrived, or nothing, or not
+ * all descriptors. */
 static int receive_message(int from, struct handover_message *received, struct guest *guest)
 {
 	union handover_control control;
@@ -158,10 +169,13 @@ static int receive_message(int from, struct handover_message *received, struct g
 		count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 		memcpy(guest->descriptors, CMSG_DATA(header), (size_t)count * sizeof(int));
 	}
-	return size == sizeof(*received) && !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) &&
-	                       memcmp(received->key, listener.key.digits, HANDOVER_KEY_SIZE) == 0
-	               ? count
-	               : -1;
+	if (size != sizeof(*received) || message.msg_flags & MSG_TRUNC ||
+	    memcmp(received->key, listener.key.digits, HANDOVER_KEY_SIZE) != 0)
+		return -1;
+	if (!(message.msg_flags & MSG_CTRUNC))
+		return count;
+	lose_guest(); /* this process can have no more of them */
+	return -1;
 }
 
 static bool announce(const struct guest *guest)
@@ -171,6 +185,8 @@ static bool announce(const struct guest *guest)
 	pthread_mutex_lock(&listener.lock);
 	is_kept = vector_push(&listener.arrived, *guest);
 	pthread_mutex_unlock(&listener.lock);
+	if (!is_kept)
+		lose_guest();
 	return is_kept && write(listener.arrivals, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0;
 }
 
@@ -293,4 +309,16 @@ void listener_take(void (*take)(struct guest *guest))
 		take(&listener.arrived.items[i]);
 	listener.arrived.count = 0;
 	pthread_mutex_unlock(&listener.lock);
+}
+
+uint64_t listener_lost(void)
+{
+	uint64_t lost = __atomic_exchange_n(&listener.lost, 0, __ATOMIC_RELAXED);
+
+	for (int i = 0; listener.is_short && i < HANDOVER_SOCKETS; i++) {
+		struct pollfd waiting = { .fd = listener.listening[i], .events = POLLIN };
+
+		lost += poll(&waiting, 1, 0) > 0;
+	}
+	return lost;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "handover/handover.h"
 
@@ -38,3 +39,7 @@ int listener_arrivals(void);
 
 /* Calls `take` for each guest; `take` owns the descriptors. */
 void listener_take(void (*take)(struct guest *guest));
+
+/* After listener_end(): how many processes, at least, could not hand their rings over since the last call,
+ * because this process had no descriptor or memory for them. */
+uint64_t listener_lost(void);

@@ -38,6 +38,8 @@ static const uint64_t pauses[] = {
  * it. Not at the end: a process that attach has left sends no more. */
 #define STORE_NS 500000000
 
+#define NOT_RECEIVED "the command could not receive the records of a process (see ulimit -n)"
+
 /* While processes run that have no SQLite yet. */
 #define IDLE_NS 1000000000ull
 
@@ -78,10 +80,12 @@ static void take(struct guest *guest)
 	struct held held = { .guest = *guest };
 
 	if (vector_reserve(&rings.guests, rings.guests.count + 1) &&
-	    (held.recorded = recorded_open(guest->descriptors[HANDOVER_RING])))
+	    (held.recorded = recorded_open(guest->descriptors[HANDOVER_RING]))) {
 		vector_push(&rings.guests, held);
-	else
+	} else {
+		losses_note(&rings.collection.losses, "out of memory for the records of a process", 0, 1);
 		guest_close(guest);
+	}
 }
 
 /* --- a process is gone --------------------------------------------------------------- */
@@ -205,6 +209,8 @@ void rings_watch(const char *path, int64_t max_bytes)
 	                   pthread_create(&rings.thread, NULL, watch, NULL) == 0;
 	if (rings.has_thread)
 		listener_begin();
+	else
+		losses_note(&rings.collection.losses, NOT_RECEIVED, 0, 1);
 }
 
 /* Closes all connections except the kept one, because an SQLite connection belongs to its own process. */
@@ -214,6 +220,7 @@ struct collection *rings_finish(void)
 	if (rings.has_thread && write(rings.end, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
 		pthread_join(rings.thread, NULL);
 	rings.has_thread = false;
+	losses_note(&rings.collection.losses, NOT_RECEIVED, 0, listener_lost());
 	for (size_t i = 0; i < rings.guests.count; i++)
 		recorded_rest(rings.guests.items[i].recorded);
 	if (rings.is_open)
