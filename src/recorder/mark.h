@@ -5,8 +5,8 @@
  * blank, the text.
  *
  * It is a pipe because RLIMIT_FSIZE does not apply to it: writing to a file beyond that limit would
- * kill the host with SIGXFSZ. No process reads it before the end, so it keeps what fits and drops the
- * rest.
+ * kill the host with SIGXFSZ. A process never waits for the command, so a line for which the pipe has no
+ * space is dropped.
  */
 #pragma once
 

@@ -71,6 +71,20 @@ for thread in threads:
     thread.join()
 """
 
+# Sends messages as recorded programs do (src/recorder/mark.h), but tries again, for a while, until there is space.
+MESSAGES = """
+import os, time
+end = time.monotonic() + 100
+pipe = os.open(os.environ["QUERYPROF_RECORD"], os.O_WRONLY | os.O_NONBLOCK)
+for line in ["> 1 sh/bin/sh"] * 20000 + ["! 1 at last"]:
+    while time.monotonic() < end:
+        try:
+            os.write(pipe, line.replace(" ", "", 1).encode() + b"\\n")
+            break
+        except BlockingIOError:
+            time.sleep(0.01)
+"""
+
 # Runs queries, and more of them when the file appears.
 TWICE = """
 import os, sqlite3, sys, time
@@ -135,6 +149,11 @@ class Losses(Recording):
         self.assertRegex(report.stdout, r"(?m)^removed +the oldest samples and logged runs")
         done = self.record(PYTHON, "-c", "import sqlite3", options=("--append",))
         self.assertNotIn("reached its limit", done.stderr)
+
+    def test_many_messages(self):
+        """Processes may send more messages than the pipe keeps, and the last one counts."""
+        done = self.record(PYTHON, "-c", MESSAGES)
+        self.assertIn("samples missing, refused 1 time: at last\n", done.stderr)
 
     def test_removed_file(self):
         """What the new file lacks is said. It may have nothing."""

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/vector.h"
 #include "cmd/file/file_map.h"
 #include "cmd/file/library.h"
 #include "cmd/file/trace_file.h"
@@ -33,8 +34,13 @@
 static struct {
 	char *path;
 	int pipe;
-	char *text; /* the lines until the first look, which are all, because the program has ended by then */
+	VECTOR(char) text; /* lines that were taken from the pipe */
 } marks = { .pipe = -1 };
+
+/* How much of them is kept: of the kinds that say what is missing, and of the others, which many processes
+ * send. */
+#define MISSING_KEPT (1 << 20)
+#define OTHERS_KEPT MARKS_MAX
 
 /* Other users may write to it, because a process may have given up its own user. They cannot read it. */
 static bool open_pipe(void)
@@ -74,21 +80,56 @@ void explain_end(void)
 		close(marks.pipe);
 	}
 	marks.pipe = -1;
-	free(marks.text);
-	marks.text = NULL;
+	vector_free(&marks.text);
 	free(marks.path);
 	marks.path = NULL;
+}
+
+int explain_pipe(void)
+{
+	return marks.pipe;
+}
+
+static void keep_line(const char *line, size_t size)
+{
+	const char kinds[] = { MARK_REFUSED, MARK_LOST, MARK_CONFINED };
+	const size_t most = memchr(kinds, *line, sizeof(kinds)) ? MISSING_KEPT : OTHERS_KEPT;
+
+	if (marks.text.count + size > most || !vector_reserve(&marks.text, marks.text.count + size + 1))
+		return;
+	memcpy(marks.text.items + marks.text.count, line, size);
+	marks.text.count += size;
+}
+
+/* Returns the size of the rest, which is moved to the beginning: a line without its end. */
+static size_t keep_lines(char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (const char *end; (end = memchr(text + at, '\n', size - at)); at = (size_t)(end + 1 - text))
+		keep_line(text + at, (size_t)(end + 1 - text) - at);
+	memmove(text, text + at, size - at);
+	return size - at;
+}
+
+void explain_take(void)
+{
+	char text[2 * PIPE_BUF];
+	size_t rest = 0;
+	ssize_t size;
+
+	while (rest < sizeof(text) && (size = read(marks.pipe, text + rest, sizeof(text) - rest)) > 0)
+		rest = keep_lines(text, rest + (size_t)size);
 }
 
 /* All lines. */
 static const char *read_marks(void)
 {
-	ssize_t size;
-
-	if (!marks.text && (marks.text = calloc(1, MARKS_MAX + 1)))
-		for (size_t at = 0; (size = read(marks.pipe, marks.text + at, MARKS_MAX - at)) > 0;)
-			at += (size_t)size;
-	return marks.text ? marks.text : "";
+	explain_take();
+	if (!marks.text.count)
+		return "";
+	marks.text.items[marks.text.count] = '\0';
+	return marks.text.items;
 }
 
 /* The next line of one of these kinds, malloc'ed, and the process that wrote it; NULL: there is none.

@@ -14,6 +14,11 @@ int explain_begin(void);
 /* Removes it, if there is one. */
 void explain_end(void);
 
+/* Its descriptor, -1: there is none; and takes the messages from it, so that it does not become full. One
+ * thread at a time. */
+int explain_pipe(void);
+void explain_take(void);
+
 /* Whether a process of the recording still runs; also after explain_end(). */
 bool explain_is_any_running(void);
 

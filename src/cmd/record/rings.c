@@ -19,6 +19,7 @@
 #include "base/sys.h"
 #include "base/vector.h"
 #include "cmd/ui/limits.h"
+#include "cmd/record/explain.h"
 #include "cmd/record/guest_process.h"
 #include "cmd/record/listener.h"
 #include "cmd/record/recording.h"
@@ -54,13 +55,13 @@ static struct {
 	pthread_t thread;
 	bool has_thread;
 	VECTOR(struct held) guests;
-	VECTOR(struct pollfd) polled; /* the listener, the end, a descriptor of each guest */
+	VECTOR(struct pollfd) polled; /* the listener, the end, messages, a descriptor of each guest */
 	uint64_t check_at;            /* at the rings */
 	int file; /* the trace file, with O_PATH: only to be found by cmd/live/processes.c */
 	struct collection collection;
 } rings = { .end = -1, .file = -1 };
 
-enum { POLLED_LISTENER, POLLED_END, POLLED_GUESTS };
+enum { POLLED_LISTENER, POLLED_END, POLLED_MESSAGES, POLLED_GUESTS };
 
 void rings_open(void)
 {
@@ -121,6 +122,7 @@ static bool list_polled(bool ending)
 		return false;
 	vector_push(&rings.polled, (struct pollfd){ .fd = listener_arrivals(), .events = POLLIN });
 	vector_push(&rings.polled, (struct pollfd){ .fd = ending ? -1 : rings.end, .events = POLLIN });
+	vector_push(&rings.polled, (struct pollfd){ .fd = explain_pipe(), .events = POLLIN });
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		const struct guest *guest = &rings.guests.items[i].guest;
 		int fd = guest->is_asked ? -1 : guest->descriptors[HANDOVER_PROCESS];
@@ -154,6 +156,8 @@ static void serve(void)
 	end_guests();
 	if (rings.polled.items[POLLED_LISTENER].revents)
 		listener_take(take);
+	if (rings.polled.items[POLLED_MESSAGES].revents)
+		explain_take();
 }
 
 /* Until the eventfd is written, and then until no process is left, or for a moment. */
