@@ -25,7 +25,7 @@
 #include "cmd/record/background.h"
 #include "cmd/ui/keeper.h"
 #include "cmd/ui/process_files.h"
-#include "cmd/record/explain.h"
+#include "cmd/record/messages.h"
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
 #include "cmd/record/summary.h"
@@ -331,7 +331,7 @@ static int record_process(pid_t process, char *library, uint64_t limit_ns)
 	rings_leave();
 	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, NULL, 0);
-	explain_end();
+	messages_end();
 	rings_cancel();
 	recording_show(signal == SIGTERM || signal == SIGHUP);
 	return COMMAND_FINE;

@@ -5,24 +5,22 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
-#include "base/vector.h"
 #include "cmd/file/file_map.h"
 #include "cmd/file/library.h"
 #include "cmd/file/trace_file.h"
 #include "cmd/line/command.h"
 #include "cmd/record/environments.h"
+#include "cmd/record/messages.h"
 #include "cmd/ui/process_files.h"
 #include "cmd/ui/program.h"
 #include "recorder/mark.h"
@@ -31,139 +29,16 @@
 
 /* --- what processes say ------------------------------------------------------------------ */
 
-static struct {
-	char *path;
-	int pipe;
-	VECTOR(char) text; /* lines that were taken from the pipe */
-} marks = { .pipe = -1 };
-
-/* How much of them is kept: of the kinds that say what is missing, and of the others, which many processes
- * send. */
-#define MISSING_KEPT (1 << 20)
-#define OTHERS_KEPT MARKS_MAX
-
-/* Other users may write to it, because a process may have given up its own user. They cannot read it. */
-static bool open_pipe(void)
-{
-	if (mkfifo(marks.path, 0600))
-		return false;
-	marks.pipe = open(marks.path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (marks.pipe >= 0 && !fchmod(marks.pipe, 0622) && fcntl(marks.pipe, F_GETPIPE_SZ) < MARKS_MAX)
-		fcntl(marks.pipe, F_SETPIPE_SZ, MARKS_MAX); /* refused: it keeps less */
-	return marks.pipe >= 0;
-}
-
-int explain_begin(void)
-{
-	const char *folder = getenv("TMPDIR");
-	uint64_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return complain("record: no random number: %s", strerror(errno));
-	marks.path = text_format("%s/queryprof-record-%016" PRIx64,
-	                         folder && *folder == '/' ? folder : "/tmp", random);
-	if (!marks.path)
-		return complain("record: out of memory");
-	if (!open_pipe()) {
-		complain("record: %s: %s", marks.path, strerror(errno));
-		explain_end();
-		return COMMAND_FAILED;
-	}
-	return setenv("QUERYPROF_RECORD", marks.path, 1) == 0 ? COMMAND_FINE
-	                                                      : complain("record: out of memory");
-}
-
-void explain_end(void)
-{
-	if (marks.pipe >= 0) {
-		unlink(marks.path);
-		close(marks.pipe);
-	}
-	marks.pipe = -1;
-	vector_free(&marks.text);
-	free(marks.path);
-	marks.path = NULL;
-}
-
-int explain_pipe(void)
-{
-	return marks.pipe;
-}
-
-static void keep_line(const char *line, size_t size)
-{
-	const char kinds[] = { MARK_REFUSED, MARK_LOST, MARK_CONFINED };
-	const size_t most = memchr(kinds, *line, sizeof(kinds)) ? MISSING_KEPT : OTHERS_KEPT;
-
-	if (marks.text.count + size > most || !vector_reserve(&marks.text, marks.text.count + size + 1))
-		return;
-	memcpy(marks.text.items + marks.text.count, line, size);
-	marks.text.count += size;
-}
-
-/* Returns the size of the rest, which is moved to the beginning: a line without its end. */
-static size_t keep_lines(char *text, size_t size)
-{
-	size_t at = 0;
-
-	for (const char *end; (end = memchr(text + at, '\n', size - at)); at = (size_t)(end + 1 - text))
-		keep_line(text + at, (size_t)(end + 1 - text) - at);
-	memmove(text, text + at, size - at);
-	return size - at;
-}
-
-void explain_take(void)
-{
-	char text[2 * PIPE_BUF];
-	size_t rest = 0;
-	ssize_t size;
-
-	while (rest < sizeof(text) && (size = read(marks.pipe, text + rest, sizeof(text) - rest)) > 0)
-		rest = keep_lines(text, rest + (size_t)size);
-}
-
-/* All lines. */
-static const char *read_marks(void)
-{
-	explain_take();
-	if (!marks.text.count)
-		return "";
-	marks.text.items[marks.text.count] = '\0';
-	return marks.text.items;
-}
-
-/* The next line of one of these kinds, malloc'ed, and the process that wrote it; NULL: there is none.
- * Other users may have written it, so it is made safe for a terminal. */
-static char *next_mark(const char **lines, const char *kinds, long *process)
-{
-	while (**lines) {
-		const char *line = *lines, *end = strchrnul(line, '\n');
-		const char *text = memchr(line, ' ', (size_t)(end - line));
-		char *copy;
-
-		*lines = *end ? end + 1 : end;
-		if (!strchr(kinds, *line) || !text)
-			continue;
-		*process = atol(line + 1);
-		copy = strndup(text + 1, (size_t)(end - text) - 1);
-		for (char *at = copy; at && *at; at++)
-			if (iscntrl((unsigned char)*at))
-				*at = '?';
-		return copy;
-	}
-	return NULL;
-}
-
 static char *next_line(const char **lines, enum mark kind)
 {
 	long process;
 
-	return next_mark(lines, (const char[]){ (char)kind, '\0' }, &process);
+	return messages_next(lines, (const char[]){ (char)kind, '\0' }, &process);
 }
 
 static bool has_line(enum mark kind)
 {
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 	char *line = next_line(&lines, kind);
 	bool found = line != NULL;
 
@@ -178,7 +53,7 @@ bool explain_has_sqlite(void)
 
 void explain_losses(struct losses *losses)
 {
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 	char *why;
 
 	while ((why = next_line(&lines, MARK_LOST))) {
@@ -191,7 +66,7 @@ void explain_losses(struct losses *losses)
 
 void explain_confinement(const char *path)
 {
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 	char *line;
 	int count = 0;
 
@@ -245,7 +120,7 @@ bool explain_refused(const char *before)
 {
 	char *said[REFUSED_MAX], *line;
 	size_t count = 0, more = 0;
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 
 	while ((line = next_line(&lines, MARK_REFUSED))) {
 		size_t i = 0;
@@ -359,12 +234,13 @@ static bool has_own_link_order(const void *file, size_t size)
 /* malloc'ed; NULL: the processes had mapped no such file. */
 static char *find_object(void)
 {
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 	struct stat status;
 	char *object = NULL;
 	long process;
 
-	while ((object = next_mark(&lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
+	while ((object =
+	                messages_next(&lines, (const char[]){ MARK_PROGRAM, MARK_OBJECT, '\0' }, &process))) {
 		const char *path = strchr(object, '/');
 		void *file = path ? file_map(path, &status) : NULL;
 		bool found = file && has_sqlite_inside(file, (size_t)status.st_size);
@@ -503,11 +379,11 @@ static void add_program(struct programs *programs, const char *name, long proces
 static struct programs find_programs(void)
 {
 	struct programs programs = { .names = NULL };
-	const char *lines = read_marks();
+	const char *lines = messages_all();
 	long process;
 	char *line;
 
-	while ((line = next_mark(&lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
+	while ((line = messages_next(&lines, (const char[]){ MARK_PROGRAM, '\0' }, &process))) {
 		line[strcspn(line, "/")] = '\0';
 		if (*line)
 			add_program(&programs, line, process);
@@ -520,13 +396,14 @@ static struct programs find_programs(void)
 static void explain_root(const char *line)
 {
 	char preload[PATH_MAX];
-	int folder = (int)(strrchr(marks.path, '/') - marks.path);
+	const char *path = messages_path();
+	int folder = (int)(strrchr(path, '/') - path);
 
 	if (!library_find("libqueryprof-preload.so", preload))
 		*preload = '\0';
 	complain("%s another root directory (chroot, bubblewrap, a container), make %s and %.*s visible "
 	         "there at the same paths",
-	         line, preload, folder, marks.path);
+	         line, preload, folder, path);
 }
 
 static void explain_unseen(const struct programs *programs, const char *program)

@@ -8,18 +8,7 @@
 
 struct losses;
 
-/* Makes the pipe for the messages of recorded processes (recorder/mark.h), and names it in the
- * environment. A command_result. */
-int explain_begin(void);
-/* Removes it, if there is one. */
-void explain_end(void);
-
-/* Its descriptor, -1: there is none; and takes the messages from it, so that it does not become full. One
- * thread at a time. */
-int explain_pipe(void);
-void explain_take(void);
-
-/* Whether a process of the recording still runs; also after explain_end(). */
+/* Whether a process of the recording still runs; also after messages_end(). */
 bool explain_is_any_running(void);
 
 /* Whether some process had a SQLite library that could be recorded. */

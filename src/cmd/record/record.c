@@ -18,6 +18,7 @@
 #include "cmd/file/replaced_file.h"
 #include "cmd/record/background.h"
 #include "cmd/record/explain.h"
+#include "cmd/record/messages.h"
 #include "cmd/record/recording.h"
 #include "cmd/record/rings.h"
 #include "cmd/record/summary.h"
@@ -70,7 +71,7 @@ static int run(int argc, char **argv)
 	unsetenv("LD_PRELOAD");
 	background_end(BACKGROUND_PUSH);
 	summary_print(&recording, argv[0], status);
-	explain_end();
+	messages_end();
 	rings_go_on(explain_is_any_running, recording_push_on, summary_end_later);
 	recording_show(program_is_dismissed());
 	program_end_alike(status);

@@ -19,7 +19,7 @@
 #include "cmd/http/http.h"
 #include "cmd/line/nearest.h"
 #include "cmd/record/background.h"
-#include "cmd/record/explain.h"
+#include "cmd/record/messages.h"
 #include "cmd/record/rings.h"
 #include "queryprof.h"
 #include "settings/settings.h"
@@ -303,7 +303,7 @@ int recording_begin(struct recording *recording)
 		complain("%s: %s exists, so this recording is added to it (--new replaces the file, "
 		         "--append omits this message)",
 		         recording_command, recording_path);
-	return explain_begin() || !start_background(recording->path) ? COMMAND_FAILED : COMMAND_FINE;
+	return messages_begin() || !start_background(recording->path) ? COMMAND_FAILED : COMMAND_FINE;
 }
 
 void recording_show(bool is_dismissed)
@@ -336,7 +336,7 @@ void recording_remove(const struct recording *recording)
 int recording_undo(const struct recording *recording, int result)
 {
 	background_cancel();
-	explain_end();
+	messages_end();
 	rings_cancel();
 	if (recording->is_open)
 		recording_remove(recording);

@@ -19,7 +19,7 @@
 #include "base/sys.h"
 #include "base/vector.h"
 #include "cmd/ui/limits.h"
-#include "cmd/record/explain.h"
+#include "cmd/record/messages.h"
 #include "cmd/record/guest_process.h"
 #include "cmd/record/listener.h"
 #include "cmd/record/recording.h"
@@ -122,7 +122,7 @@ static bool list_polled(bool ending)
 		return false;
 	vector_push(&rings.polled, (struct pollfd){ .fd = listener_arrivals(), .events = POLLIN });
 	vector_push(&rings.polled, (struct pollfd){ .fd = ending ? -1 : rings.end, .events = POLLIN });
-	vector_push(&rings.polled, (struct pollfd){ .fd = explain_pipe(), .events = POLLIN });
+	vector_push(&rings.polled, (struct pollfd){ .fd = messages_pipe(), .events = POLLIN });
 	for (size_t i = 0; i < rings.guests.count; i++) {
 		const struct guest *guest = &rings.guests.items[i].guest;
 		int fd = guest->is_asked ? -1 : guest->descriptors[HANDOVER_PROCESS];
@@ -157,7 +157,7 @@ static void serve(void)
 	if (rings.polled.items[POLLED_LISTENER].revents)
 		listener_take(take);
 	if (rings.polled.items[POLLED_MESSAGES].revents)
-		explain_take();
+		messages_take();
 }
 
 /* Until the eventfd is written, and then until no process is left, or for a moment. */
