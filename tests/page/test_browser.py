@@ -95,6 +95,7 @@ class Shown(Tool):
         test_golden.make(cls.trace, "fixed.sql", "fixed_plans.sql", "fixed_callers.sql", "fixed_pages.sql")
         with contextlib.closing(sqlite3.connect(cls.trace)) as db:
             db.execute("INSERT INTO losses VALUES (1, 'the ring was full', 1, 2, 34, 5)")
+            db.execute("UPDATE state SET removals = 1")
             db.commit()
         cls.chromium = browser.Browser()
 
@@ -146,7 +147,8 @@ class Shown(Tool):
         self.assertEqual(page.get("[...document.querySelectorAll('svg.cells')].map((one) => one.querySelectorAll('rect').length)"),
                          [sum(cell != "0" for cell in one["cells"].split(",")) for one in data["pages"]])
         page.go("health", "Health")
-        self.assertEqual((page.column("losses", 1), page.column("losses", 2), page.column("losses", 3)), (["34"], ["5"], ["the ring was full"]))
+        self.assertEqual((page.column("losses", 1), page.column("losses", 2)), (["34", "not known"], ["5", "0"]))
+        self.assertEqual(page.column("losses", 3), [one["reason"] for one in data["losses"]])
         self.assertEqual(len(page.column("sampling", 1)), len(data["sampling"]))
         page.go("now", "What runs now")
         self.assertIn("Not known", page.texts("main p")[0])

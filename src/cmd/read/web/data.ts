@@ -62,7 +62,7 @@ export interface Data {
 	statements: Statement[]; plans: PlanNode[]; history: PlanPeriod[]; callers: Caller[]; runs: Run[]; functions: Func[]; stacks: Stack[];
 	times: Times | null; origins: Origin[]; lanes: Lane[];
 	locks: LockWait[]; chains: LockChain[]; wals: Wal[]; wal_points: WalPoint[]; pages: PageTree[]; findings: Finding[];
-	losses: { reason: string; samples: number; refusals: number }[];
+	losses: { reason: string; samples: Known; refusals: number }[];
 	sampling: { trace_type: string; unit: string; threads: number; period_ms: number; shortest_ms: number; longest_ms: number }[];
 	unplanned: { statement: string; reason: string }[];
 }
