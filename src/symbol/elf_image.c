@@ -4,6 +4,7 @@
  */
 #include "symbol/elf_image.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,10 +40,11 @@ static bool is_usable(const Elf64_Ehdr *header)
 
 static bool finish_open(struct elf_image *image)
 {
+	Elf_Cmd way = image->is_mapped ? ELF_C_READ_MMAP : ELF_C_READ;
 	image->libdw = libdw_load();
 	if (image->libdw)
 		image->elf = image->memory ? image->libdw->elf_memory(image->memory, image->size)
-		                           : image->libdw->elf_begin(image->fd, ELF_C_READ, NULL);
+		                           : image->libdw->elf_begin(image->fd, way, NULL);
 	/* NULL for anything but a 64-bit object. */
 	const Elf64_Ehdr *header = image->elf ? image->libdw->elf64_getehdr(image->elf) : NULL;
 	if (!is_usable(header)) {
@@ -69,6 +71,29 @@ bool elf_image_open(struct elf_image *image, const char *path)
 	image->size = (uint64_t)status.st_size;
 	image->mtime_ns = (int64_t)ns_of_timespec(status.st_mtim);
 	return finish_open(image);
+}
+
+bool elf_image_remap(struct elf_image *image, int fd, const char *needed)
+{
+	struct stat status;
+	struct elf_image copy = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 0), .is_mapped = true };
+	copy.path = image->path ? strdup(image->path) : NULL;
+	copy.mtime_ns = image->mtime_ns;
+	copy.size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
+	if (copy.fd < 0 || !copy.path || !copy.size) {
+		elf_image_close(&copy);
+		return false;
+	}
+	if (!finish_open(&copy))
+		return false;
+	if (!elf_image_section(&copy, needed)) {
+		elf_image_close(&copy);
+		return false;
+	}
+	close(fd);
+	elf_image_close(image);
+	*image = copy;
+	return true;
 }
 
 bool elf_image_adopt(struct elf_image *image, void *memory, uint64_t size)
@@ -148,6 +173,17 @@ Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *sectio
 		return NULL;
 	size_t index = (size_t)(section - image->sections);
 	Elf_Data *data = image->libdw->elf_getdata(image->libdw->elf_getscn(image->elf, index), NULL);
+	return data && data->d_buf ? data : NULL;
+}
+
+const Elf_Data *elf_image_decompressed(const struct elf_image *image, const char *name)
+{
+	unsigned found = find_section(image, name, 0);
+	Elf_Scn *section = found < image->section_count ? image->libdw->elf_getscn(image->elf, found) : NULL;
+	const Elf64_Shdr *header = section ? image->libdw->elf64_getshdr(section) : NULL;
+	if (!header || header->sh_type == SHT_NOBITS || (header->sh_flags & SHF_COMPRESSED))
+		return NULL;
+	const Elf_Data *data = image->libdw->elf_getdata(section, NULL);
 	return data && data->d_buf ? data : NULL;
 }
 

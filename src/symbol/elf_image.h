@@ -2,10 +2,10 @@
 /*
  * One ELF file, opened with elfutils' libelf.
  *
- * Files are read and never mapped: a look-up in a file that another process truncates then
- * fails, and the host gets no SIGBUS. Only 64-bit objects of the machine's own byte order
- * are opened, so that the structures of <elf.h> are those of the file. One thread at a time
- * uses an image; different images may be used at once.
+ * Files are read and not mapped: a look-up in a file that another process truncates then
+ * fails, and the host gets no SIGBUS. (The command maps copies of its own, cmd/file/debug_copy.h.) Only
+ * 64-bit objects of the machine's own byte order are opened, so that the structures of <elf.h> are those of
+ * the file. One thread at a time uses an image; different images may be used at once.
  */
 #pragma once
 
@@ -20,7 +20,8 @@
 struct elf_image {
 	const struct libdw *libdw;
 	Elf *elf;
-	int fd;       /* -1: the object is `memory` */
+	int fd; /* -1: the object is `memory` */
+	bool is_mapped;
 	void *memory; /* malloc'ed */
 	char *path;   /* as it was opened; NULL for what is in memory */
 	uint64_t size;
@@ -41,6 +42,10 @@ bool elf_image_open_memory(struct elf_image *image, const void *memory);
 /* The object in malloc'ed memory, which becomes the image's own in any case. */
 bool elf_image_adopt(struct elf_image *image, void *memory, uint64_t size);
 
+/* Replaces the object by a copy of it, which is mapped. The image keeps its path, and the descriptor belongs
+ * to it. False: the copy cannot be used or has no section `needed`; nothing has changed. */
+bool elf_image_remap(struct elf_image *image, int fd, const char *needed);
+
 void elf_image_close(struct elf_image *image);
 
 /* The first section of that name or type; NULL when there is none. Of a name as .debug_str also what is
@@ -51,6 +56,9 @@ const Elf64_Shdr *elf_image_section_of_type(const struct elf_image *image, uint3
 /* The section's contents, valid until the image is closed; NULL when it has no
  * contents in the file, or they are compressed or cannot be read. */
 Elf_Data *elf_image_data(const struct elf_image *image, const Elf64_Shdr *section);
+
+/* The contents of the first section of that name, after libdw has decompressed it; NULL: there are none. */
+const Elf_Data *elf_image_decompressed(const struct elf_image *image, const char *name);
 
 /* From now on libelf and libdw take the first section of that name as one without contents. */
 void elf_image_hide(struct elf_image *image, const char *name);

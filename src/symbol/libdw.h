@@ -35,6 +35,7 @@
 	FUNCTION(dwarf_begin_elf)                                                                            \
 	FUNCTION(dwarf_setalt)                                                                               \
 	FUNCTION(dwarf_end)                                                                                  \
+	FUNCTION(dwarf_next_unit)                                                                            \
 	FUNCTION(dwarf_get_units)                                                                            \
 	FUNCTION(dwarf_ranges)                                                                               \
 	FUNCTION(dwarf_dieoffset)                                                                            \

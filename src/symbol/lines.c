@@ -2,8 +2,8 @@
 /*
  * Lines from DWARF through libdw.
  *
- * The units themselves say which addresses they cover; .debug_aranges is not read, since
- * clang does not write it.
+ * .debug_aranges says which unit has an address, if gcc wrote it. Units of clang are not in it, so for an
+ * address that it lacks, all units are read, which takes ten times as long.
  *
  * No file stays open: if the host closed all its descriptors and opened files of its own,
  * libdw would read those. It has read the debug sections when dwarf_begin_elf() returns.
@@ -11,6 +11,7 @@
 #include "symbol/lines.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/search.h"
@@ -38,6 +39,7 @@ struct lines {
 	Dwarf *alternate_dwarf;           /* of what several debug files share; NULL: there is none */
 	VECTOR(struct unit_range) ranges; /* by start */
 	VECTOR(struct unit) units;
+	bool has_all;         /* else only what .debug_aranges lists */
 	uint64_t ranges_left; /* that may be read, of units and functions: one for each byte of debug
 	                         information */
 };
@@ -50,6 +52,13 @@ static bool add_range(struct lines *lines, uint64_t start, uint64_t end)
 }
 
 COMPARE_BY_TWO(compare_ranges, struct unit_range, start, unit)
+
+static bool sort_ranges(struct lines *lines)
+{
+	if (lines->ranges.count)
+		qsort(lines->ranges.items, lines->ranges.count, sizeof(*lines->ranges.items), compare_ranges);
+	return lines->ranges.count > 0;
+}
 
 static bool collect_units(struct lines *lines)
 {
@@ -69,9 +78,70 @@ static bool collect_units(struct lines *lines)
 				return false;
 		}
 	}
-	if (lines->ranges.count)
-		qsort(lines->ranges.items, lines->ranges.count, sizeof(*lines->ranges.items), compare_ranges);
-	return lines->ranges.count > 0;
+	return sort_ranges(lines);
+}
+
+/* The part of .debug_aranges about one unit begins with this, in the form for sizes of 32 bits. Pairs of an
+ * address and a size follow at a multiple of 16, up to a pair of zeros. */
+struct listed {
+	uint32_t size; /* of what follows it */
+	uint16_t version;
+	uint32_t unit;
+	uint8_t address_size, segment_size;
+	uint8_t padding[4];
+} __attribute__((packed));
+_Static_assert(sizeof(struct listed) == 16, "the pairs follow");
+
+/* Of one unit. False: no memory, or too many. */
+static bool collect_pairs(struct lines *lines, const char *bytes, size_t size)
+{
+	uint64_t pair[2];
+	for (size_t at = sizeof(struct listed); at + sizeof(pair) <= size; at += sizeof(pair)) {
+		memcpy(pair, bytes + at, sizeof(pair));
+		if (!inlines_may_read(&lines->ranges_left))
+			return false;
+		if (pair[0] && pair[1] && pair[1] <= UINT64_MAX - pair[0] &&
+		    !add_range(lines, pair[0], pair[0] + pair[1]))
+			return false;
+	}
+	return true;
+}
+
+/* False: there is no list, or it cannot be read, or it is empty. */
+static bool collect_listed(struct lines *lines)
+{
+	const struct libdw *libdw = lines->image.libdw;
+	const Elf_Data *data = elf_image_decompressed(&lines->image, ".debug_aranges");
+	struct listed listed;
+	Dwarf_Off next;
+	size_t header, at = 0;
+	for (; data && data->d_size - at >= sizeof(listed); at += 4 + listed.size) {
+		const char *bytes = (const char *)data->d_buf + at;
+		memcpy(&listed, bytes, sizeof(listed));
+		if (listed.size > data->d_size - at - 4 || listed.version != 2 || listed.address_size != 8 ||
+		    listed.segment_size ||
+		    libdw->dwarf_next_unit(lines->dwarf, listed.unit, &next, &header, NULL, NULL, NULL, NULL,
+		                           NULL, NULL) != 0 ||
+		    !vector_push(&lines->units, (struct unit){ .die = listed.unit + header }) ||
+		    !collect_pairs(lines, bytes, 4 + (size_t)listed.size))
+			return false;
+	}
+	return sort_ranges(lines);
+}
+
+static void forget_units(struct lines *lines)
+{
+	for (size_t i = 0; i < lines->units.count; i++)
+		inlines_close(lines->units.items[i].inlines);
+	lines->units.count = lines->ranges.count = 0;
+}
+
+/* False: no unit has addresses. */
+static bool collect_all(struct lines *lines)
+{
+	forget_units(lines);
+	lines->has_all = true;
+	return collect_units(lines);
 }
 
 static void close_file(struct elf_image *image)
@@ -83,29 +153,42 @@ static void close_file(struct elf_image *image)
 }
 
 /* dwarf_begin_elf() reads and decompresses every debug section. These, up to a quarter of all,
- * are about variables and macros, and which unit has an address: queryprof does not need them. */
+ * are about variables and macros: queryprof does not need them. */
 static void hide_unneeded(struct elf_image *image)
 {
-	static const char *const unused[] = { ".debug_aranges", ".debug_loc", ".debug_loclists",
-		                              ".debug_macro", ".debug_macinfo" };
+	static const char *const unused[] = { ".debug_loc", ".debug_loclists", ".debug_macro",
+		                              ".debug_macinfo" };
 
 	for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
 		elf_image_hide(image, unused[i]);
 }
 
+static const struct lines_copies *copies;
+
+void lines_use_copies(const struct lines_copies *use)
+{
+	copies = use;
+}
+
 /* libdw takes it that the last string of a section has an end. `*bytes`: of the sections that are held. */
 static Dwarf *begin_dwarf(struct elf_image *image, uint64_t *bytes)
 {
+	bool is_copy = copies && copies->open(image);
 	hide_unneeded(image);
 	*bytes = elf_image_debug_size(image);
 	if (*bytes > DEBUG_BYTES_MAX)
 		return NULL;
 	Dwarf *dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
-	if (!dwarf ||
-	    (elf_image_ends_in_zero(image, ".debug_str") && elf_image_ends_in_zero(image, ".debug_line_str")))
-		return dwarf;
-	image->libdw->dwarf_end(dwarf);
-	return NULL;
+	if (!dwarf)
+		return NULL;
+	if (!elf_image_ends_in_zero(image, ".debug_str") ||
+	    !elf_image_ends_in_zero(image, ".debug_line_str")) {
+		image->libdw->dwarf_end(dwarf);
+		return NULL;
+	}
+	if (copies && !is_copy)
+		copies->make(image);
+	return dwarf;
 }
 
 /* libdw would search it by itself, but not in the folders of the settings, and keep
@@ -133,8 +216,7 @@ static void open_alternate(struct lines *lines, const char *debug_path)
 static void free_lines(struct lines *lines)
 {
 	const struct libdw *libdw = lines->image.libdw;
-	for (size_t i = 0; i < lines->units.count; i++)
-		inlines_close(lines->units.items[i].inlines);
+	forget_units(lines);
 	if (lines->dwarf)
 		libdw->dwarf_end(lines->dwarf);
 	if (lines->alternate_dwarf)
@@ -155,7 +237,7 @@ struct lines *lines_open(struct elf_image *image, const char *debug_path)
 	lines->dwarf = begin_dwarf(&lines->image, &lines->ranges_left);
 	if (lines->dwarf)
 		open_alternate(lines, debug_path);
-	if (!lines->dwarf || !collect_units(lines)) {
+	if (!lines->dwarf || (!collect_listed(lines) && !collect_all(lines))) {
 		free_lines(lines);
 		return NULL;
 	}
@@ -174,7 +256,7 @@ void lines_close(struct lines *lines)
 }
 
 /* The unit that has the address; NULL when none does. */
-static struct unit *find_unit(struct lines *lines, uint64_t address, struct extent *extent)
+static struct unit *find_collected(struct lines *lines, uint64_t address, struct extent *extent)
 {
 	const struct unit_range *ranges = lines->ranges.items;
 	size_t before = SEARCH_COUNT(lines->ranges.count, i, ranges[i].start <= address);
@@ -185,6 +267,17 @@ static struct unit *find_unit(struct lines *lines, uint64_t address, struct exte
 	extent_cut(extent, address, ranges[before - 1].start);
 	extent_cut(extent, address, ranges[before - 1].end);
 	return address < ranges[before - 1].end ? &lines->units.items[ranges[before - 1].unit] : NULL;
+}
+
+static struct unit *find_unit(struct lines *lines, uint64_t address, struct extent *extent)
+{
+	struct extent before = *extent;
+	struct unit *unit = find_collected(lines, address, extent);
+	if (unit || lines->has_all)
+		return unit;
+	collect_all(lines);
+	*extent = before;
+	return find_collected(lines, address, extent);
 }
 
 /* Of a unit's table of lines, which is sorted by address. If several rows have one address, the last one

@@ -21,6 +21,17 @@ struct lines;
 struct lines *lines_open(struct elf_image *image, const char *debug_path);
 void lines_close(struct lines *lines);
 
+/* For a program that keeps copies of debug information, decompressed; see cmd/file/debug_copy.h. `open`
+ * replaces the image by its copy, if there is one. `make` gets an image whose sections libdw has
+ * decompressed. */
+struct lines_copies {
+	bool (*open)(struct elf_image *image);
+	void (*make)(const struct elf_image *image);
+};
+
+/* NULL, as at first: there are none. For a program in which one thread looks up. */
+void lines_use_copies(const struct lines_copies *copies);
+
 /* `*file` lives as long as `lines`. Cuts the extent. */
 bool lines_find(struct lines *lines, uint64_t address, const char **file, int *line, struct extent *extent);
 

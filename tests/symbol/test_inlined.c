@@ -398,6 +398,7 @@ int main(void)
 		cmocka_unit_test_prestate(check_library, (char[]){ "beside" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "old" }),
 		cmocka_unit_test_prestate(check_library, (char[]){ "apart" }),
+		cmocka_unit_test_prestate(check_library, (char[]){ "mixed" }),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_without_debug_information),
 		cmocka_unit_test(test_damaged),
