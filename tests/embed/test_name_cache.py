@@ -159,6 +159,25 @@ class Cache(unittest.TestCase):
             self.forge()
             self.assertEqual(self.names(SQLITE, more), {"forged"})
 
+    def test_copy_of_compressed_debug_information(self):
+        """The first look-up copies the debug information, and the next one reads the copy. To show that, the test writes
+        another file's name into the copy. A damaged copy is made anew."""
+        program = self.path("known")
+        known.output("objcopy", "--compress-debug-sections=zlib", PROGRAM, program)
+        settle(program)
+        self.both(program, [known.SMALL_AT])
+        copy, = glob.glob(os.path.join(os.path.dirname(self.file), "*.debug"))
+        with open(copy, "r+b") as file:
+            content = file.read()
+            file.seek(0)
+            file.write(content.replace(b"known.cpp\0", b"other.cpp\0"))
+        self.assertEqual({os.path.basename(frame[5]) for frame in self.frames(program, [known.ENTRY_AT])}, {"other.cpp"})
+        for size in len(content) // 2, 0:
+            os.unlink(self.file)
+            os.truncate(copy, size)
+            self.both(program, [known.SMALL_AT])
+            self.assertEqual(os.path.getsize(copy), len(content))
+
     def test_changed_program(self):
         program = self.known()
         self.both(program, [known.SMALL_AT])

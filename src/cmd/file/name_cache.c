@@ -29,6 +29,7 @@
 #include "base/interner.h"
 #include "base/text.h"
 #include "base/vector.h"
+#include "cmd/file/debug_copy.h"
 #include "symbol/consulted.h"
 #include "symbol/debuginfod.h"
 #include "symbol/symbol.h"
@@ -47,10 +48,9 @@ static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS objects (id INTEGER PRIMARY KEY, key TEXT UNIQUE, files TEXT, has_all"
 	" INTEGER, has_lines INTEGER);"
 	/* Without function and file: it is known that nothing is known. */
-	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, start INTEGER, level INTEGER, end INTEGER, "
-	"inlined"
-	" INTEGER, function TEXT, file TEXT, line INTEGER, PRIMARY KEY (object, start, level)) WITHOUT "
-	"ROWID;";
+	"CREATE TABLE IF NOT EXISTS frames (object INTEGER, start INTEGER, level INTEGER, end INTEGER,"
+	" inlined INTEGER, function TEXT, file TEXT, line INTEGER,"
+	" PRIMARY KEY (object, start, level)) WITHOUT ROWID;";
 
 enum statement {
 	FIND_OBJECT,
@@ -100,7 +100,7 @@ struct entry {
 struct name_cache {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	char *path;
+	char *folder, *path;
 	char *self; /* the state of this command's file */
 	struct interner texts, keys;
 	VECTOR(struct entry) entries; /* by number of their key */
@@ -270,9 +270,10 @@ static bool add_finding(struct entry *entry, const struct extent *extent, const 
 	return !entry->is_unfit;
 }
 
-static bool is_in(const char *function, const struct symbol_frame *frames, size_t count)
+/* By the names alone, because for an address in no unit all units' debug information is read. */
+static bool is_in(const char *function, const struct entry *entry, uint64_t address)
 {
-	const char *found = count ? frames[count - 1].function : NULL;
+	const char *found = symbol_name(&entry->object, address);
 
 	return found && strcmp(found, function) == 0;
 }
@@ -281,12 +282,15 @@ static bool is_in(const char *function, const struct symbol_frame *frames, size_
 static void look_around(struct entry *entry, const char *function, struct extent extent, bool is_onwards)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-	size_t count;
 
-	for (int i = 0; i < AROUND_MAX && (is_onwards ? extent.end != UINT64_MAX : extent.start != 0); i++) {
-		count = symbol_frames_around(&entry->object, is_onwards ? extent.end : extent.start - 1,
-		                             frames, SYMBOL_FRAMES_MAX, &extent);
-		if (!is_in(function, frames, count) || !add_finding(entry, &extent, frames, count))
+	for (int i = 0; i < AROUND_MAX; i++) {
+		const uint64_t address = is_onwards ? extent.end : extent.start - 1;
+		size_t count;
+
+		if (!is_in(function, entry, address))
+			break;
+		count = symbol_frames_around(&entry->object, address, frames, SYMBOL_FRAMES_MAX, &extent);
+		if (!add_finding(entry, &extent, frames, count))
 			break;
 	}
 }
@@ -497,10 +501,11 @@ static bool make_private(const char *folder)
 	       (status.st_mode & 077) == 0;
 }
 
-static char *find_file(void)
+/* NULL: none that is private. */
+static char *find_folder(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char *above = NULL, *folder = NULL, *file = NULL;
+	char *above = NULL, *folder = NULL;
 
 	if (cache && cache[0] == '/')
 		above = strdup(cache);
@@ -509,11 +514,11 @@ static char *find_file(void)
 	if (above)
 		mkdir(above, 0700);
 	folder = above ? text_format("%s/queryprof-names", above) : NULL;
-	if (folder && make_private(folder))
-		file = text_format("%s/names-2.db", folder); /* another format gets another number */
 	free(above);
+	if (folder && make_private(folder))
+		return folder;
 	free(folder);
-	return file;
+	return NULL;
 }
 
 static int open_database(struct name_cache *cache)
@@ -548,6 +553,8 @@ static void release(struct name_cache *cache, int code)
 	vector_free(&cache->entries);
 	interner_free(&cache->texts);
 	interner_free(&cache->keys);
+	debug_copies_use(NULL);
+	free(cache->folder);
 	free(cache->path);
 	free(cache->self);
 	free(cache);
@@ -561,12 +568,17 @@ struct name_cache *name_cache_open(void)
 
 	if (!cache)
 		return NULL;
-	cache->path = find_file();
+	cache->folder = find_folder();
+	if (cache->folder)
+		/* Another format gets another number. */
+		cache->path = text_format("%s/names-2.db", cache->folder);
 	cache->self = state_of("/proc/self/exe", &ignored);
 	if (cache->path && cache->self)
 		code = open_database(cache);
-	if (!code)
+	if (!code) {
+		debug_copies_use(cache->folder);
 		return cache;
+	}
 	release(cache, code);
 	return NULL;
 }
