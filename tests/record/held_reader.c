@@ -5,19 +5,23 @@
  * until its child ends.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-__attribute__((visibility("default"))) FILE *fopen(const char *path, const char *mode)
+__attribute__((visibility("default"))) int open(const char *path, int flags, ...)
 {
-	FILE *(*next)(const char *, const char *) =
-		(FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
+	int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
 	const char *held = getenv("HELD_PROCESS");
 	char environment[64];
+	va_list arguments;
+	mode_t mode;
 
 	snprintf(environment, sizeof(environment), "/proc/%s/environ", held ? held : "");
 	if (held && strcmp(path, environment) == 0 && vfork() == 0) {
@@ -25,5 +29,8 @@ __attribute__((visibility("default"))) FILE *fopen(const char *path, const char 
 		for (;;)
 			pause();
 	}
-	return next(path, mode);
+	va_start(arguments, flags);
+	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+	va_end(arguments);
+	return next(path, flags, mode);
 }

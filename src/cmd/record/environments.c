@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,34 +46,55 @@ static bool has_bytes(int fd, const char *wanted, size_t size)
 	return false;
 }
 
-static bool has_variable(pid_t process, const char *wanted, size_t size)
+static bool has_variable(int process, const char *wanted, size_t size)
 {
-	FILE *file = process_file(process, 0, "environ");
-	bool found = file && has_bytes(fileno(file), wanted, size);
+	char path[40];
+	bool found;
+	int fd;
 
-	if (file)
-		fclose(file);
+	snprintf(path, sizeof(path), "/proc/%d/environ", process);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	found = fd >= 0 && has_bytes(fd, wanted, size);
+	if (fd >= 0)
+		close(fd);
 	return found;
 }
 
+/* As getdents64() writes it. */
+struct entry {
+	uint64_t inode;
+	int64_t next;
+	uint16_t size;
+	unsigned char type;
+	char name[];
+};
+
 /* The kernel lists processes by their numbers. A reader that is held must keep neither the command's output
- * open nor the descriptors by which `dump` and `top` find the command. Before Linux 5.9 it does. */
+ * open nor the descriptors by which `dump` and `top` find the command. Before Linux 5.9 it does.
+ *
+ * Nothing is allocated, because malloc() would write to the pages of freed blocks, which are the parent's
+ * until they are copied. */
 static _Noreturn void read_environments(int end, struct report *report, const char *wanted, size_t size)
 {
 	const pid_t after = report->process;
-	DIR *processes;
-	pid_t process;
+	_Alignas(struct entry) char entries[8192];
+	long got;
+	int folder;
 
 	dup2(end, STDIN_FILENO);
 	syscall(SYS_close_range, STDIN_FILENO + 1, ~0u, 0);
-	processes = process_folder(0, NULL);
-	while (!report->is_found && (process = process_next(processes)) >= 0) {
-		if (process <= after)
-			continue;
-		/* Relaxed: the parent reads the rest when the reader has ended. */
-		__atomic_store_n(&report->process, process, __ATOMIC_RELAXED);
-		report->is_found = has_variable(process, wanted, size);
-	}
+	folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while ((got = syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0)
+		for (long at = 0; at < got; at += ((const struct entry *)(entries + at))->size) {
+			const int process = atoi(((const struct entry *)(entries + at))->name);
+			if (process <= after)
+				continue;
+			/* Relaxed: the parent reads the rest when the reader has ended. */
+			__atomic_store_n(&report->process, process, __ATOMIC_RELAXED);
+			report->is_found = has_variable(process, wanted, size);
+			if (report->is_found)
+				_exit(0);
+		}
 	_exit(0);
 }
 
