@@ -146,7 +146,7 @@ scan("fts_rank", "SELECT rowid FROM words WHERE words MATCH 'common' ORDER BY ra
 scan("cross_join", "SELECT count(*), max(c.name) FROM customers AS c, orders AS o WHERE c.id < 300 AND o.id > 59000 AND o.total > ?", lambda i: (i,),
      finding="cross_join", also="unindexed_scan")
 scan("count_all", "SELECT count(*) FROM lines", nothing, "CREATE TABLE lines(id INTEGER PRIMARY KEY, line TEXT); INSERT INTO lines " + ROWS % 60000
-     + "SELECT i, hex(zeroblob(200)) FROM n;", "count_all", also="small_cache")
+     + "SELECT i, hex(zeroblob(200)) FROM n;", "count_all", also="repeated_reads")
 scan("json_rows", "SELECT DISTINCT n.id FROM notes AS n, json_each(n.tags) AS j WHERE j.value = ?", lambda i: ("v%d" % i,),
      "CREATE TABLE notes(id INTEGER PRIMARY KEY, tags TEXT); INSERT INTO notes " + ROWS % 10000 + "SELECT i, json_array('t' || (i % 50), 'v' || i) FROM n;", "json_rows")
 POSTS = ("CREATE TABLE posts(id INTEGER PRIMARY KEY); CREATE TABLE comments(id INTEGER PRIMARY KEY, post INT); CREATE TABLE votes(id INTEGER PRIMARY KEY, post INT);"
@@ -580,7 +580,7 @@ def fine_immediate(path, timed):
     read_and_write(path, timed, "BEGIN IMMEDIATE")
 
 
-@program(ORDERS + "PRAGMA journal_mode = WAL;", "lock_holder", "UPDATE orders", "checkpoint commit_sync expression_scan index_writes small_cache cache_spill", cure="wal_checkpoint(PASSIVE)")
+@program(ORDERS + "PRAGMA journal_mode = WAL;", "lock_holder", "UPDATE orders", "checkpoint commit_sync expression_scan index_writes repeated_reads cache_spill", cure="wal_checkpoint(PASSIVE)")
 def checkpoint_waits(path, timed):
     """A checkpoint that waits for writers finds the lock taken whenever it wakes up."""
     begun, done = threading.Event(), threading.Event()
