@@ -48,7 +48,9 @@ class Callers(Recording):
         return told
 
     def test_every_version(self):
-        """Functions, methods, comprehensions, generators, rows in a loop, many lines a statement, other alphabets."""
+        """One recording of each version: functions, methods, comprehensions, generators, rows in a loop, many lines a
+        statement, other alphabets; threads and exceptions; the newest frames of a deep stack, which is truncated; with the
+        collector and a trace function, which remain to the end, at work."""
         script = '''
 class Cart:
     def total(self):
@@ -72,12 +74,7 @@ if len(told) > 3:
 
 
     db.execute(slow("module", db)).fetchall()
-'''
-        for python in PYTHONS:
-            self.expect_all(python, script)
 
-    def test_threads_and_exceptions(self):
-        script = '''
 import threading
 def work(i):
     db = sqlite3.connect(":memory:")
@@ -92,15 +89,8 @@ def fails():
 threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
 fails()
-'''
-        for python in PYTHONS:
-            self.expect_all(python, script)
 
-    def test_deep(self):
-        """The newest frames of a truncated deep stack."""
-        script = '''
 sys.setrecursionlimit(20000)
-import threading
 threading.stack_size(256 << 20)
 def deep(n):
     if n:
@@ -108,13 +98,7 @@ def deep(n):
     return db.execute(slow("deep", db)).fetchall()
 t = threading.Thread(target=deep, args=(10000,)); t.start(); t.join()
 told["deep"] = told["deep"][:32]
-'''
-        for python in PYTHONS:
-            told = self.expect_all(python, script)
-            self.assertEqual(len(told["deep"]), 32)
 
-    def test_collector_and_tracing(self):
-        script = '''
 import gc
 gc.set_threshold(1)
 sys.settrace(lambda *a: None)
@@ -125,7 +109,8 @@ def f():
 f()
 '''
         for python in PYTHONS:
-            self.expect_all(python, script)
+            told = self.expect_all(python, script)
+            self.assertEqual(len(told["deep"]), 32)
 
     def test_callback_and_fork(self):
         """A query inside a function of another query, and a query of a forked child."""
