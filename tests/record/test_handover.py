@@ -15,7 +15,7 @@ from recording import *
 
 EVERY_RUN = ("--cpu", "0", "--real", "60s", "--off-cpu", "0", "--setting", "log_queries_min_query_duration_ns=0")
 RUNS = 200
-CHILDREN, DESCRIPTORS = 300, 256
+CHILDREN, DESCRIPTORS = 80, 64
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
 
 # The program and a forked child run queries. Each prints its number of threads, which shows whether it has a flusher.
