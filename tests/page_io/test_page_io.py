@@ -288,8 +288,10 @@ unlock(0)
         self.run_methods("""
 db = connect()
 db.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, x); CREATE TABLE u(y)")
+db.execute("BEGIN")
 db.executemany("INSERT INTO t VALUES (?, zeroblob(100000))", [(i,) for i in range(9)])
 db.executemany("INSERT INTO u VALUES (?)", [("y" * 3000,)] * 900)
+db.execute("COMMIT")
 db.close()
 db = connect()
 db.execute("SELECT count(*) FROM t").fetchall()
@@ -324,9 +326,11 @@ for i in range(3):
         self.run_methods("""
 import random, time
 db, tables = connect(), list(range(150))
+db.execute("BEGIN")
 for i in tables:
     db.execute("CREATE TABLE t%d(x)" % i)
     db.executemany("INSERT INTO t%d VALUES (zeroblob(3000))" % i, [()] * 20)
+db.execute("COMMIT")
 db.close()
 db = connect()
 db.execute("PRAGMA cache_size=10")
