@@ -25,23 +25,33 @@ ROUNDS = 12
 
 
 class Garbage(Live):
-    def memory_of(self, recorder):
-        """Returns the shared memory of a program that has a run, a waiting run and a transaction."""
+    original = None  # recorded once for all tests
+
+    @staticmethod
+    def memory_of(recorder):
+        """Returns the shared memory of a recorded program."""
         folder = "/proc/%d/fd" % recorder.pid
         path, = [os.path.join(folder, name) for name in os.listdir(folder)
                  if os.readlink(os.path.join(folder, name)).startswith("/memfd:queryprof")]
         with open(path, "rb") as file:
             return file.read()
 
+    def record_memory(self):
+        """Returns the shared memory of a program that has a run, a waiting run and a transaction."""
+        trace, self.trace = self.trace, self.trace + ".holder"  # the end of this recording may be written later
+        recorder = self.start(PYTHON, self.file("holder.py", HOLDER), os.path.join(self.folder, "app.db"))
+        self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
+        memory = self.memory_of(recorder)
+        self.end(recorder)
+        recorder.wait()
+        self.trace = trace
+        return memory
+
     def setUp(self):
         super().setUp()
         self.random = random.Random(45)
-        recorder = self.start(PYTHON, self.file("holder.py", HOLDER), os.path.join(self.folder, "app.db"))
-        self.find("INSERT INTO t VALUES (2) /* waits */", lambda run: run["wait_cause"] == "lock")
-        self.original = self.memory_of(recorder)
-        self.end(recorder)
-        recorder.wait()
-        # Uses another file, because the end of the recording may still be written to the first one.
+        if Garbage.original is None:
+            Garbage.original = self.record_memory()
         self.record("sqlite3", "-init", "/dev/null", ":memory:", "SELECT 1")
         with open(GET_NAME, encoding="ascii") as file:
             name = file.read()
