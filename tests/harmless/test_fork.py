@@ -10,7 +10,7 @@ import re
 from hosts import *
 
 HOST = os.path.abspath(sys.argv.pop(1))
-ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "30"))
+ROUNDS = int(os.environ.get("QUERYPROF_TEST_ROUNDS", "20"))
 
 # The same in Python, whose threads release its lock within SQLite. SQLite's mutex for statistics is switched off. The
 # other thread may hold it at the fork, and then the child would hang even without queryprof.
