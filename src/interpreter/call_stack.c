@@ -30,7 +30,7 @@ static unsigned long long unloads; /* atomic: objects that had been unloaded whe
 LOCK_DEFINE(lock, LOCK_INTERPRETERS, .at_fork = LOCK_BRIEFLY);
 
 /* A query of a signal handler may have interrupted the thread that looks. */
-BOUNDED_WAIT_DEFINE(for_search, "an interpreter that another thread looks for", BOUND_MS(20),
+BOUNDED_WAIT_DEFINE(for_search, "a call stack: an interpreter that another thread looks for", BOUND_MS(20),
                     "the thread that looks");
 
 static bool is_in(const struct dl_phdr_info *info, uintptr_t address)
