@@ -816,7 +816,8 @@ static void test_first_stretch(void **state)
 
 	set_max_threads("DEFAULT");
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 1), 1);
-	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 64), 4);
+	/* 64 threads, and some that a look of the budget may have counted meanwhile. */
+	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 72), 4);
 	assert_int_equal(budget_first_stretch(timer, TIMER_CPU, 64), 1);
 	set_max_threads("0");
 	assert_int_equal(budget_first_stretch(timer, TIMER_REAL, 64), 1);
