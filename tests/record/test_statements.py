@@ -55,9 +55,9 @@ class Statements(Recording):
         self.assertGreater(within, own_cpu / 2, self.seen)
 
     def test_preparations_alone(self):
-        """A process that prepares statements and runs none."""
+        """A process that prepares statements and runs none. A preparation that takes long counts when its statement ends."""
         program = ("import os, sqlite3\ndb = sqlite3.connect(':memory:')\nfor i in range(30):\n try: db.execute('SELECT ?, %d' % i)\n"
-                   " except sqlite3.Error: pass\nos._exit(0)\n")
+                   " except sqlite3.Error: pass\ndb.close()\nos._exit(0)\n")
         self.record(PYTHON, "-c", program, options=())
         self.assertEqual(self.rows("SELECT sum(prepares), sum(calls) FROM statement_stats WHERE query LIKE 'SELECT ?, %'"), [(30, 0)], self.seen)
 
