@@ -2,6 +2,7 @@
 #include "sqlite/pages/page_files.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -179,13 +180,10 @@ static bool is_next_to_wal(const char *path)
 	const int saved_errno = errno;
 	char wal[PAGE_PATH_BYTES + sizeof("-wal")];
 	struct stat status;
-	const size_t size = path ? strlen(path) : PAGE_PATH_BYTES;
 	bool is_there;
 
-	if (size >= PAGE_PATH_BYTES)
+	if (!path || snprintf(wal, sizeof(wal), "%s-wal", path) >= (int)sizeof(wal))
 		return false;
-	memcpy(wal, path, size);
-	memcpy(wal + size, "-wal", sizeof("-wal"));
 	is_there = !stat(wal, &status) && status.st_size != 0;
 	errno = saved_errno;
 	return is_there;
