@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Statements that read the same pages again, in all more than twice the file, because the page cache of their connection
 -- is much smaller than the file, or because other connections commit: the next read of a connection empties its cache if
--- another one has changed the file. VACUUM reads its copy of the database, too. saved: the time of repeated reads, by samples for CPU time. There is no finding without
--- the names of functions, or if the reads take less than a fifth of the statement's CPU time.
+-- another one has changed the file. VACUUM is left out, because it reads its copy of the database, too. saved: the time of
+-- repeated reads, by samples for CPU time. There is no finding without the names of functions, or if the reads take less
+-- than a fifth of the statement's CPU time.
 WITH newest AS (
 	SELECT process, session, database, hits, misses, cache_bytes, max(timestamp_ns), database_bytes AS file
 	FROM connection_counts GROUP BY process, session),

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Waits for a lock that another process held, which is not recorded. The row is that of the statement that waited longest.
+-- Waits for a lock that a process held that is not recorded. The statement is the one that waited longest.
 WITH waits AS MATERIALIZED (
 	SELECT x.normalized_query_hash AS hash, wait_ns, refused, holder_process_id, holder_program, holder_user, o.name AS lock, fileName(w.database) AS database
 	FROM waits_for_locks AS w JOIN temp.selected AS s ON s.id = w.query JOIN queries AS q ON q.id = w.query JOIN statements AS x ON x.id = q.statement

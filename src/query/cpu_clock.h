@@ -29,9 +29,9 @@ COLD_PATH uint64_t cpu_clock_before(struct thread *thread, const struct rusage *
  * clock, and without its effect. */
 uint64_t cpu_clock_count_switches(struct thread *thread);
 
-/* How long an estimate is valid: the thread is assumed to have run since the reading. It is valid
- * for longer while the turn of the reading goes on, or the thread returns here at shorter intervals
- * than this, in which it cannot have given its processor up and got it back. */
+/* How long an estimate is valid: the thread is assumed to have run since the reading. It stays valid up to
+ * CPU_CLOCK_LONG_NS if the turn in which the clock was read has not ended (turn.h), or if the thread comes
+ * here again within CPU_CLOCK_NEAR_NS each time: giving up the processor and getting it back takes longer. */
 #define CPU_CLOCK_VALID_NS 50000
 #define CPU_CLOCK_NEAR_NS 10000
 #define CPU_CLOCK_LONG_NS 500000

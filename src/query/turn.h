@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's turn on its processor, as its flag shows it (base/switch_flag.h): as long as a turn goes on, the
- * thread has given its processor up to nobody. Turns have numbers, because whoever finds the flag lost sets
- * it again, and others still want to know of the switch.
+ * A turn is the time from when a thread gets a processor until it gives it up. The thread's flag shows
+ * whether a turn has ended (base/switch_flag.h). Turns are numbered: the first code that finds the flag
+ * cleared sets it again, and other code must still notice the switch.
  *
- * If no flag is ever set, each look finds that another turn has begun. May be called in a signal handler of
- * the host: before the kernel enters it, it aborts the code that must not be interrupted.
+ * Without flags, each look finds that the turn has ended. These functions may be called in the host's signal
+ * handlers: before the kernel enters one, it aborts the code that must not be interrupted.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "base/switch_flag.h"
 #include "handler/thread.h"
 
-/* Whether the turn of this number, which was the calling thread's newest, goes on. */
+/* Whether the turn with this number, once the newest of the calling thread, has not ended. */
 static inline bool turn_goes_on(const struct thread *thread, uint64_t number)
 {
 	return thread->wait.turn == number && switch_flag_is_set();

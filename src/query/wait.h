@@ -39,8 +39,8 @@ struct wait_call {
 	const void *caller;
 };
 
-/* A call was not a wait if the thread's turn goes on (turn.h). If that is not known, a call shorter than the
- * first was not a wait either, because a switch to another thread and back takes longer. Up to the second,
+/* A call was not a wait if the thread's turn has not ended (turn.h). Otherwise, a call shorter than the first
+ * was not a wait either, because a switch to another thread and back takes longer. Up to the second,
  * the kernel's counter shows whether there was a wait; it is read if a wait is likely, and in traces, whose
  * spans are equally short, because it is too expensive for each cached page. Only a mutex that another thread
  * held is always a wait. */
@@ -138,7 +138,7 @@ static inline __attribute__((always_inline)) void wait_end_mutex(const struct wa
 }
 
 /* Maybe a wait, and what the call is for if `is_likely`; `file` as in wait_end_switched(). Most are over
- * without the time: while the turn goes on, the thread has not given its processor up. */
+ * without the time: if the turn has not ended, the thread has kept its processor. */
 static inline __attribute__((always_inline)) void wait_end_call(const struct wait_call *call, int file,
                                                                 bool is_likely)
 {

@@ -130,7 +130,7 @@ for line in sys.stdin:
     print(db.execute(line.strip()).fetchone()[0], flush=True)
 """
 
-# The same on another thread than that of the lines.
+# The same, but the statements run on a thread of their own.
 LINES_IN_A_THREAD = """
 import queue, sqlite3, sys, threading
 lines = queue.Queue()

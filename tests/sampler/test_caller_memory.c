@@ -105,7 +105,7 @@ static void one_that_is_closed_is_opened_again(void **state)
 	assert_int_equal(copying_calls, 1);
 }
 
-/* Those that come after it, too, must be what is there now. */
+/* The pages that are read after it are copied again, too. */
 static void a_page_that_has_gone_is_not_read(void **state)
 {
 	struct memory *memory;

@@ -273,7 +273,7 @@ static struct wal_call wal_call_of(const struct file_methods *real, sqlite3_file
 		                  file_methods_run(calling_current) };
 }
 
-/* SQLite has requested a lock: the same, with an entry if this is the file's first lock. */
+/* The same after SQLite has requested a lock. The file's first lock makes its entry. */
 static struct wal_call see_request(const struct file_methods *real, sqlite3_file *file,
                                    struct lock_request request, int rc)
 {
